@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ital_study import StudyRules
 from ital_study.cli.serve import listen
 from ital_study.server import _flow
-from ital_study.server._security import Keys
+from ital_study.server._keys import Keys
 from ital_study.simulation import arms
 from ital_study.simulation import participants as _participants
 from ital_study.store import open_store

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 
 import sqlalchemy as sa
 from argon2 import PasswordHasher
@@ -16,6 +17,10 @@ from tests.questions import ANSWERS, unasked
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
+# What the server promises to browsers and proxies; databases and pages of older versions rely on it.
+PARTICIPANT_COOKIE = "ital_participant"
+RESEARCHER_COOKIE = "ital_researcher"
+LARGEST_BODY = 64 * 1024
 SECRET = b"a secret for tests, 32 characters"
 
 
@@ -65,8 +70,21 @@ def tiny(**changes):
     return dataclasses.replace(base, **{**own, **changes})
 
 
+def words(text):
+    """The words of a Markdown text, or of the elements that a page gets of it."""
+    if isinstance(text, str):
+        return re.findall(r"\w+", text)
+    found = []
+    for element in text:
+        found += words(element if isinstance(element, str) else element["children"])
+    return found
+
+
 def forge(url, *forged):
-    """Store events as an older version of the server would have: number, kind, source, and any text as the data."""
+    """Store events as an older version of the server would have.
+
+    Each is a number, a kind, a source, and any text as the data.
+    """
     p, e = tables.participants, tables.events
 
     def job(connection):

@@ -11,12 +11,25 @@ from argon2 import Type, extract_parameters
 from itsdangerous import URLSafeTimedSerializer
 
 from ital_study import server
-from ital_study.server import _security
-from ital_study.server._security import Keys, RateLimit, is_own_origin
+from ital_study.server import _keys
+from ital_study.server._guard import is_own_origin
+from ital_study.server._keys import Keys
+from ital_study.server._limits import RateLimit
 from ital_study.server._settings import hash_password
 from ital_study.store import open_store, operations
 from ital_study.store.tables import ALL
-from tests.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.server.people import (
+    LARGEST_BODY,
+    PARTICIPANT_COOKIE,
+    PASSWORD,
+    RESEARCHER_COOKIE,
+    SECRET,
+    SIMULATION_KEY,
+    Person,
+    Refusal,
+    Researcher,
+    tiny,
+)
 
 POSTS = {
     "language": {"language": "en"},
@@ -68,9 +81,9 @@ def forged(uid="0" * 32, secret=b"another secret of 32 characters!", salt="parti
 @pytest.fixture
 def cookies(two):
     """Invalid cookies, each with its fault."""
-    mine = two[0].cookies[_security.PARTICIPANT_COOKIE]
+    mine = two[0].cookies[PARTICIPANT_COOKIE]
     _, stamp, signature = mine.split(".")
-    other_payload = two[1].cookies[_security.PARTICIPANT_COOKIE].split(".")[0]
+    other_payload = two[1].cookies[PARTICIPANT_COOKIE].split(".")[0]
     return {
         "none": None,
         "empty": "",
@@ -88,7 +101,7 @@ def test_without_a_cookie_of_ones_own_nothing_is_shown_or_changed(url, client, t
     before = everything(url)
     for what, cookie in cookies.items():
         somebody = Person(client, tiny())
-        somebody.cookies = {} if cookie is None else {_security.PARTICIPANT_COOKIE: cookie}
+        somebody.cookies = {} if cookie is None else {PARTICIPANT_COOKIE: cookie}
         somebody.state = {
             "csrf": Keys(SECRET).csrf("0" * 32) if what == "of nobody" else two[0].state["csrf"]
         }
@@ -131,7 +144,7 @@ def test_the_dashboard_is_closed_without_the_password(url, client, two):
         Keys(SECRET).researcher_cookie("0" * 32),
     ):
         somebody = Person(client, tiny())
-        somebody.cookies = {} if cookie is None else {_security.RESEARCHER_COOKIE: cookie}
+        somebody.cookies = {} if cookie is None else {RESEARCHER_COOKIE: cookie}
         somebody.state = {"csrf": Keys(SECRET).csrf("0" * 32)}
         somebodies.append(somebody)
     for somebody in [*somebodies, one]:
@@ -271,9 +284,7 @@ NO_EVENTS = {
 
 def raw(one, path, content):
     """A request of a participant with any content."""
-    headers = {
-        "Cookie": f"{_security.PARTICIPANT_COOKIE}={one.cookies[_security.PARTICIPANT_COOKIE]}"
-    }
+    headers = {"Cookie": f"{PARTICIPANT_COOKIE}={one.cookies[PARTICIPANT_COOKIE]}"}
     headers |= {"X-CSRF-Token": one.state["csrf"], "Content-Type": "application/json"}
     return one.client.post(path, content=content, headers=headers)
 
@@ -292,7 +303,7 @@ def test_requests_that_are_not_valid_are_refused_and_change_nothing(url, two):
 
 def test_oversized_requests_are_refused_unread_and_change_nothing(url, two):
     before = everything(url)
-    large = b'{"text": "' + b"x" * (_security.LARGEST_BODY + 1) + b'"}'
+    large = b'{"text": "' + b"x" * (LARGEST_BODY + 1) + b'"}'
     for content in (large, (large[i : i + 5000] for i in range(0, len(large), 5000))):
         answer = raw(two[0], "/api/comments", content)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
@@ -395,14 +406,14 @@ def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
         client.cookies.clear()
         headers = {
             "X-Forwarded-For": address,
-            "Cookie": cookie and f"{_security.RESEARCHER_COOKIE}={cookie}",
+            "Cookie": cookie and f"{RESEARCHER_COOKIE}={cookie}",
         }
         sent = {name: value for name, value in headers.items() if value is not None}
         return client.post("/api/admin/login", json={"password": password}, headers=sent)
 
     with served(sqlite_url, log_ins_per_minute=5) as client:
         mine = Researcher(client, tiny()).log_in()
-        cookie = mine.cookies[_security.RESEARCHER_COOKIE]
+        cookie = mine.cookies[RESEARCHER_COOKIE]
         guesses = [(f"10.0.0.{i}", f"guess {i} {k}") for k in range(5) for i in range(10)]
         assert {log_in(client, guess, address).status_code for address, guess in guesses} == {401}
         stranger = log_in(
@@ -421,7 +432,7 @@ def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
 
 def test_a_browser_that_logged_in_is_known_after_a_restart(sqlite_url, served):
     with served(sqlite_url) as client:
-        cookie = Researcher(client, tiny()).log_in().cookies[_security.RESEARCHER_COOKIE]
+        cookie = Researcher(client, tiny()).log_in().cookies[RESEARCHER_COOKIE]
     with served(sqlite_url, log_ins_per_minute=1) as client:
         wrong = [
             client.post(
@@ -433,7 +444,7 @@ def test_a_browser_that_logged_in_is_known_after_a_restart(sqlite_url, served):
         ]
         assert wrong[-1].status_code == 429
         mine = Researcher(client, tiny())
-        mine.cookies = {_security.RESEARCHER_COOKIE: cookie}
+        mine.cookies = {RESEARCHER_COOKIE: cookie}
         assert mine.get("overview").status_code == 401  # sessions end with the server
         mine.log_in()
         assert mine.get("overview").status_code == 200
@@ -455,20 +466,20 @@ def test_a_clock_that_steps_back_refuses_no_cookie(sqlite_url, served, monkeypat
 
 
 def test_the_tolerance_for_clocks_has_a_limit(monkeypatch):
-    keys, now = _security.Keys(b"a secret"), time.time()
+    keys, now = Keys(b"a secret"), time.time()
     cookies = {
         keys.participant_of: keys.participant_cookie("p"),
         keys.researcher_of: keys.researcher_cookie("r"),
     }
     ages = {
-        keys.participant_of: _security.PARTICIPANT_AGE,
-        keys.researcher_of: _security.RESEARCHER_AGE,
+        keys.participant_of: _keys.PARTICIPANT_AGE,
+        keys.researcher_of: _keys.RESEARCHER_AGE,
     }
     for read, cookie in cookies.items():
-        for passed in (5 - _security.CLOCK_SKEW, 0, ages[read] - 5):
+        for passed in (5 - _keys.CLOCK_SKEW, 0, ages[read] - 5):
             monkeypatch.setattr(time, "time", lambda passed=passed: now + passed)
             assert read(cookie) is not None
-        for passed in (-5 - _security.CLOCK_SKEW, ages[read] + 5):
+        for passed in (-5 - _keys.CLOCK_SKEW, ages[read] + 5):
             monkeypatch.setattr(time, "time", lambda passed=passed: now + passed)
             assert read(cookie) is None
 

@@ -9,10 +9,12 @@ import sys
 import pytest
 import sqlalchemy as sa
 import typer
+from argon2 import PasswordHasher
 
 from ital.errors import InputError
 from ital_study.cli import commands
 from ital_study.cli import serve as _cli_server
+from ital_study.server import password_of
 from ital_study.store import open_store
 from tests.server.conftest import running
 from tests.server.people import SECRET, Person, cheap_hash, tiny
@@ -203,14 +205,13 @@ def test_serve_refuses_a_restored_database_without_its_key(capsys, monkeypatch, 
 
 
 def test_secrets_that_systemd_guards_are_taken(monkeypatch, tmp_path):
-    from ital_study.server._settings import _read
-
+    environment = {"ITAL_STUDY_PASSWORD_FILE": str(tmp_path / "password")}
     (tmp_path / "password").write_text("a password in a file\n")
     (tmp_path / "password").chmod(0o440)
     with pytest.raises(InputError, match="chmod 600"):
-        _read(tmp_path / "password")
+        password_of(environment)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    assert _read(tmp_path / "password") == "a password in a file"
+    PasswordHasher().verify(password_of(environment), "a password in a file")
 
 
 def test_serve_refuses_what_cannot_be(capsys, monkeypatch, started):

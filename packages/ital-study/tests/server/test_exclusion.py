@@ -16,14 +16,20 @@ from ital_study.config import quality
 from ital_study.data import flags
 from ital_study.data.left_out import left_out
 from ital_study.robots import attention
-from ital_study.server._markdown import blocks
 from ital_study.simulation import participants as _participants
 from ital_study.store import exclusions, open_store, operations
 from ital_study.store.export import export_study, import_study
 from ital_study.store.step_rows import rules_of
 from ital_study.store.tables import participants
 from tests.server.conftest import serve
-from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.server.people import (
+    SIMULATION_KEY,
+    Person,
+    Refusal,
+    Researcher,
+    tiny,
+    words,
+)
 from tests.server.test_access import POSTS, everything
 
 
@@ -168,8 +174,8 @@ def test_at_every_end_people_read_what_the_study_was_about_and_may_withdraw(url,
         people = arrive(
             client, {**STAGES, "left": lambda one: leave_and_keep(one.begin().teach(2))}
         )
-        about = blocks(tiny().texts().debriefing)
-        assert all(people[name].state["debriefing"] == about for name in earned[1:])
+        about = words(tiny().texts().debriefing)
+        assert all(words(people[name].state["debriefing"]) == about for name in earned[1:])
         exclude_by_command(url)
         for name, one in people.items():
             one.join(ids={"id": name})

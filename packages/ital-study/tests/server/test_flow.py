@@ -7,11 +7,16 @@ import pytest
 import sqlalchemy as sa
 
 from ital_study import StudyRules
-from ital_study.server._markdown import blocks
 from ital_study.store import open_store
 from ital_study.store.tables import events, participants, steps
 from ital_study.store.verification import verify
-from tests.server.people import SIMULATION_KEY, Person, Refusal, tiny
+from tests.server.people import (
+    SIMULATION_KEY,
+    Person,
+    Refusal,
+    tiny,
+    words,
+)
 
 
 def rows(url, table):
@@ -65,7 +70,7 @@ def test_the_whole_way(url, person):
         "pass_through": [],
         "steps_stored": 14,
     }
-    assert one.state["debriefing"] == blocks(config.texts().debriefing)
+    assert words(one.state["debriefing"]) == words(config.texts().debriefing)
     stored = rows(url, steps)
     assert len(stored) == 14
     assert rows(url, participants)[0]["usable"]
@@ -408,7 +413,7 @@ def test_language(url, client, person):
     assert one.state["language"] == "de"
     assert one.state["study"]["title"] == tiny().texts("de").title
     english = one.do("/api/language", {"language": "en"})
-    assert english["consent"]["text"] == blocks(tiny().texts("en").consent.text)
+    assert words(english["consent"]["text"]) == words(tiny().texts("en").consent.text)
     one.do("/api/language", {"language": "de"})
     with pytest.raises(Refusal) as refused:
         one.do("/api/language", {"language": "fr"})

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
 from ital_study.report import page as _report
-from ital_study.server import _app_state
-from ital_study.store import export, open_store, rows, verification
+from ital_study.store import admission, export, open_store, rows, verification
 from ital_study.store.tables import participants, steps
 from tests.questions import ANSWERS, asking
 from tests.server.conftest import serve
@@ -272,7 +271,7 @@ def look(url, people):
 def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
     """Send and forge anything, then run every reader; return how many requests had which status."""
     monkeypatch.setenv("ITAL_STUDY_SECRET", SECRET.decode())
-    monkeypatch.setattr(_app_state, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
     with serve(url, asking()) as client:
         for _ in range(2):
             Person(client, asking()).join().begin().through().do("/api/comments", {"text": ""})

@@ -16,9 +16,15 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from ital_study.server import _security, create_play_app
+from ital_study.server import create_play_app
 from tests.server.conftest import running
-from tests.server.people import Person, Researcher, tiny
+from tests.server.people import (
+    PARTICIPANT_COOKIE,
+    RESEARCHER_COOKIE,
+    Person,
+    Researcher,
+    tiny,
+)
 
 CHECKS = [
     not_a_server_error,
@@ -42,10 +48,10 @@ class Visitor:
         if path.startswith("/api/admin"):
             if self.researcher.get("overview").status_code == 401:
                 self.researcher.log_in()
-            return self._signed(self.researcher, _security.RESEARCHER_COOKIE)
+            return self._signed(self.researcher, RESEARCHER_COOKIE)
         if self.participant.request("GET", "/api/state").status_code == 401:
             self.participant.simulate().begin().teach(3)
-        return self._signed(self.participant, _security.PARTICIPANT_COOKIE)
+        return self._signed(self.participant, PARTICIPANT_COOKIE)
 
     @staticmethod
     def _signed(somebody, name):

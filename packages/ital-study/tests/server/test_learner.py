@@ -14,9 +14,12 @@ import ital_study as study
 from ital.errors import InputError
 from ital_study.cli import learner as _cli_learner
 from ital_study.cli import serve
-from ital_study.server import _security, create_learner_app
+from ital_study.server import create_learner_app
 from tests.server.conftest import running
-from tests.server.people import tiny
+from tests.server.people import (
+    LARGEST_BODY,
+    tiny,
+)
 from tests.server.test_interface import explore
 from tests.typed import ital
 
@@ -289,7 +292,7 @@ def test_a_belief_that_grows_too_large_is_refused(learner):
 
 
 def test_size_and_rate_are_bounded(learner):
-    large = learner.post("/api/learner/step", content=b" " * (_security.LARGEST_BODY + 1))
+    large = learner.post("/api/learner/step", content=b" " * (LARGEST_BODY + 1))
     assert large.status_code == 413
     with running(create_learner_app(tiny(), requests_per_minute=2)) as client:
         statuses = [client.get("/api/learner").status_code for _ in range(3)]

@@ -1,5 +1,5 @@
 import ital_study as study
-from ital_study.server._markdown import blocks
+from ital_study.server._markdown import parse_markdown
 
 
 def p(*children):
@@ -7,7 +7,7 @@ def p(*children):
 
 
 def test_text_without_marks_is_paragraphs():
-    assert blocks("One line\nand another.\n\nNext, with 2 * 3 and a_b_c.") == [
+    assert parse_markdown("One line\nand another.\n\nNext, with 2 * 3 and a_b_c.") == [
         p("One line", " ", "and another."),
         p("Next, with 2 * 3 and a_b_c."),
     ]
@@ -15,7 +15,7 @@ def test_text_without_marks_is_paragraphs():
 
 def test_headings_lists_and_emphasis():
     text = "## First\n\nA **bold** and an *italic* word.\n- one\n- two\n\n#### Below\n\n1. first"
-    assert blocks(text) == [
+    assert parse_markdown(text) == [
         {"tag": "heading", "level": 1, "children": ["First"]},
         p(
             "A ",
@@ -34,11 +34,12 @@ def test_headings_lists_and_emphasis():
 
 
 def test_links_lead_to_web_and_mail_addresses_only():
-    assert blocks("[us](https://example.org/a?b=c)") == [
+    assert parse_markdown("[us](https://example.org/a?b=c)") == [
         p({"tag": "a", "href": "https://example.org/a?b=c", "children": ["us"]})
     ]
     assert (
-        blocks("[us](mailto:us@example.org)")[0]["children"][0]["href"] == "mailto:us@example.org"
+        parse_markdown("[us](mailto:us@example.org)")[0]["children"][0]["href"]
+        == "mailto:us@example.org"
     )
     for address in (
         "javascript:alert(1)",
@@ -47,7 +48,7 @@ def test_links_lead_to_web_and_mail_addresses_only():
         "http://example.org",
         "/leave",
     ):
-        assert blocks(f"[us]({address})") == [p(f"[us]({address})")]
+        assert parse_markdown(f"[us]({address})") == [p(f"[us]({address})")]
 
 
 def test_nothing_else_is_markdown():
@@ -60,8 +61,8 @@ def test_nothing_else_is_markdown():
         "| a | b |",
         "[gap]",
     ):
-        assert blocks(text) == [p(text)]
-    assert blocks("    four blanks") == [p("four blanks")]
+        assert parse_markdown(text) == [p(text)]
+    assert parse_markdown("    four blanks") == [p("four blanks")]
 
 
 def test_shipped_texts_are_read():
@@ -74,4 +75,6 @@ def test_shipped_texts_are_read():
                 texts.debriefing,
                 *(page.text for page in texts.instructions),
             ):
-                assert all(block["tag"] in ("p", "heading", "ul", "ol") for block in blocks(text))
+                assert all(
+                    block["tag"] in ("p", "heading", "ul", "ol") for block in parse_markdown(text)
+                )

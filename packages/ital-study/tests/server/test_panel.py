@@ -13,8 +13,8 @@ from ital_study.config.languages import shipped_words
 from ital_study.config.panel import Panel, guessable
 from ital_study.config.sections import Completion, EarlyEnd
 from ital_study.config.texts import TranslatedQuestion, Translation
-from ital_study.server import _app_state
 from ital_study.store import admission, backups, open_store, operations, read_tombstones
+from ital_study.store.records import NewParticipant
 from ital_study.store.tables import participants
 from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
 from tests.server.test_access import everything
@@ -434,7 +434,7 @@ LARGEST_EVENT = {
 
 def test_more_than_a_participant_may_store_is_refused_and_stops_no_step(url, served, monkeypatch):
     config = tiny()
-    monkeypatch.setattr(_app_state, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
     monkeypatch.setattr(admission, "most_events", lambda config: 100)
     monkeypatch.setattr(admission, "most_bytes", lambda config: 2500)
     with served(url, config) as client:
@@ -499,10 +499,15 @@ def hoard(store, config, fill):
 
     def add(connection):
         operations.add_configuration(connection, config)
-        new = {"mode": "live", "teacher": "human", "code_version": "0", "resume_hash": "0" * 64}
-        return operations.add_participant(
-            connection, config, uid="0" * 32, external_hash="1" * 64, **new
+        newcomer = NewParticipant(
+            uid="0" * 32,
+            resume_hash="0" * 64,
+            mode="live",
+            teacher="human",
+            code_version="0",
+            external_hash="1" * 64,
         )
+        return operations.add_participant(connection, config, newcomer)
 
     one = store.write(add)
     one = store.write(
@@ -555,7 +560,7 @@ def test_who_stores_as_much_as_they_may_grows_the_database_by_less_than_document
 
 
 def test_the_same_through_the_interface(url, served, monkeypatch):
-    monkeypatch.setattr(_app_state, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
     config = tiny()
     with served(url, config) as client, open_store(url) as store:
         before = size_of(store)

@@ -1,12 +1,15 @@
 """The study under a path such as /teach/ of a host with other pages."""
 
+from pathlib import Path
+
 import pytest
 
+import ital_study
 from ital.errors import InputError
 from ital_study.server import from_environment
-from ital_study.server._pages import FOLDER
 from tests.server.people import Person, Researcher, settings, tiny
 
+PAGES = Path(ital_study.__file__).parent / "pages"
 ORIGIN = "https://lab.example.org/teach"
 
 
@@ -70,7 +73,7 @@ def test_a_proxy_that_removes_the_path_is_told(under_a_path):
 
 
 def test_no_page_and_no_script_has_an_address_from_the_root():
-    files = [*FOLDER.glob("*.html"), *FOLDER.glob("static/*.js"), *FOLDER.glob("static/*.css")]
+    files = [*PAGES.glob("*.html"), *PAGES.glob("static/*.js"), *PAGES.glob("static/*.css")]
     assert len(files) > 10
     for file in files:
         text = file.read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """The store: append-only, all or nothing, erased when asked."""
 
+import asyncio
 import itertools
 import json
 import threading
@@ -12,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from ital.errors import InputError
-from ital_study.server._study import LiveStudy
+from ital_study.server import create_app
 from ital_study.store import (
     NotStored,
     _engine,
@@ -23,7 +24,7 @@ from ital_study.store import (
     read_tombstones,
 )
 from ital_study.store.operations import Closed, Moved
-from ital_study.store.records import Event, StoredStep
+from ital_study.store.records import Event, NewParticipant, StoredStep
 from ital_study.store.tables import (
     ALL,
     audit,
@@ -43,7 +44,8 @@ def add(store, config=None, **changes):
     def job(connection):
         operations.add_configuration(connection, config)
         uid = uuid.uuid4().hex
-        return operations.add_participant(connection, config, uid=uid, resume_hash=uid, **told)
+        newcomer = NewParticipant(uid=uid, resume_hash=uid, **told)
+        return operations.add_participant(connection, config, newcomer)
 
     return store.write(job)
 
@@ -86,13 +88,18 @@ def test_configurations_are_those_that_people_saw_or_the_newest(store, monkeypat
         assert export.configs_of(connection, "pilot") == [third]
 
 
-def test_a_database_belongs_to_its_first_key(store):
+async def started(app):
+    async with app.router.lifespan_context(app):
+        pass
+
+
+def test_a_database_belongs_to_its_first_key(store, url):
     assert store.key_fingerprint() is None
     first, other = settings(), settings(secret=b"another secret for tests, 32 characters")
     for _ in range(2):
         store.bind_key(first.fingerprint)
     with pytest.raises(InputError, match="first served with another key"):
-        LiveStudy(tiny(), store, other).start()
+        asyncio.run(started(create_app(tiny(), url, other)))
     assert store.key_fingerprint() == first.fingerprint
     assert count(store, configurations) == 0  # refused before anything was written
     assert first.secret.decode() not in first.fingerprint

@@ -1,4 +1,7 @@
-"""The study's server: pages for participants and researchers, and what is behind them. Needs the extra ``server``."""
+"""The study's server: pages for participants and researchers, and what is behind them.
+
+It needs the extra ``server``. :mod:`ital_study.server._app` says which module serves which address.
+"""
 
 from ital_study.server._app import create_app, create_learner_app, create_play_app
 from ital_study.server._lookup import look_up, nobody_found, person_lines

@@ -11,8 +11,10 @@ from starlette.concurrency import iterate_in_threadpool
 
 from ital.errors import InputError
 from ital_study.server import _messages as messages
-from ital_study.server import _overview, _security
+from ital_study.server import _overview
 from ital_study.server._app_state import AppState, app_state
+from ital_study.server._errors import Refused, as_sentence
+from ital_study.server._keys import KNOWN_BROWSER_AGE, RESEARCHER_COOKIE
 from ital_study.server._lookup import look_up, nobody_found
 from ital_study.server._participants import (
     ERRORS,
@@ -22,7 +24,6 @@ from ital_study.server._participants import (
     drop_cookie,
     set_cookie,
 )
-from ital_study.server._plain import Refused
 from ital_study.store import exclusions, operations, records
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
@@ -31,7 +32,7 @@ Answer = dict[str, Any]
 
 
 def logged_in(app: AppState, cookie: str | None) -> str:
-    """The researcher's session."""
+    """Return the researcher's session; raise if there is none."""
     session = app.researcher(cookie)
     if session is None:
         raise Refused(401, "log_in", "Please log in first.")
@@ -47,7 +48,10 @@ class ResearcherPage:
     token: CsrfToken = None
 
     def entitled(self) -> tuple[AppState, str]:
-        """The application and the researcher's session; raises if the page did not send the right token."""
+        """Return the application and the researcher's session.
+
+        Raises Refused if the page did not send the right token.
+        """
         app = app_state(self.request)
         session = logged_in(app, self.cookie)
         check_token(self.token, app.study.keys.csrf(session))
@@ -63,17 +67,20 @@ async def log_in(
 ) -> Answer:
     """Log in with the password."""
     app = app_state(request)
+    # Counted before the password is checked: Argon2 is slow on purpose, and strangers could use it
+    # to keep the server busy.
     app.limit_log_in(request, cookie)
     if not await asyncio.to_thread(is_password, app.settings.password, body.password):
         raise Refused(401, "log_in", "This password is not correct.")
     session = app.log_in()
     signed = app.study.keys.researcher_cookie(session)
-    set_cookie(request, response, _security.RESEARCHER_COOKIE, signed, _security.KNOWN_BROWSER_AGE)
+    # The cookie outlives the session: it shows that this browser has logged in before.
+    set_cookie(request, response, RESEARCHER_COOKIE, signed, KNOWN_BROWSER_AGE)
     return {"csrf": app.study.keys.csrf(session)}
 
 
 def is_password(hashed: str, password: str) -> bool:
-    """Whether a password matches the hash."""
+    """Return whether a password matches the hash."""
     from argon2 import PasswordHasher
     from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -88,7 +95,7 @@ async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> A
     """Log out."""
     app, session = page.entitled()
     app.log_out(session)
-    drop_cookie(page.request, response, _security.RESEARCHER_COOKIE)
+    drop_cookie(page.request, response, RESEARCHER_COOKIE)
     return {}
 
 
@@ -99,19 +106,16 @@ async def overview(
     """Everything that the dashboard shows for one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
-    return {
-        "csrf": app.study.keys.csrf(session),
-        **await asyncio.to_thread(app.dashboard.overview, mode),
-    }
+    content = await asyncio.to_thread(app.dashboard.overview, mode)
+    return {"csrf": app.study.keys.csrf(session), **content}
 
 
 @router.post("/pause", responses=ERRORS)
 async def pause(page: ByPage, body: messages.Pause) -> Answer:
     """Pause or resume the intake of new participants; those who have begun can always continue."""
     app, _ = page.entitled()
-    await asyncio.to_thread(
-        app.store.write, lambda connection: operations.pause(connection, body.paused)
-    )
+    job = functools.partial(operations.pause, paused=body.paused)
+    await asyncio.to_thread(app.store.write, job)
     return {"paused": body.paused}
 
 
@@ -120,9 +124,9 @@ async def release(page: ByPage, body: messages.Release) -> Answer:
     """Free the slot of a participant who will not come back."""
     app, _ = page.entitled()
     participant = await _participant(app, body.number)
-    await asyncio.to_thread(
-        app.store.write, lambda connection: operations.release(connection, body.number)
-    )
+    job = functools.partial(operations.release, number=body.number)
+    await asyncio.to_thread(app.store.write, job)
+    # The participant in memory is out of date now; the next request loads them again.
     app.study.drop(participant.uid)
     return {"number": body.number}
 
@@ -132,9 +136,8 @@ async def delete(page: ByPage, body: messages.Delete) -> Answer:
     """Erase a participant; a tombstone and an audit record remain."""
     app, _ = page.entitled()
     if body.number != body.confirm:
-        raise Refused(
-            422, "invalid", "The two numbers differ. Please type the participant's number again."
-        )
+        sentence = "The two numbers differ. Please type the participant's number again."
+        raise Refused(422, "invalid", sentence)
     participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.erase, participant, "researcher")
     app.study.drop(participant.uid)
@@ -166,13 +169,16 @@ async def _participant(app: AppState, number: int) -> records.Participant:
 
 @router.post("/find", responses=ERRORS)
 async def find(page: ByPage, body: messages.Find) -> Answer:
-    """Look participants up by identity, resume code, completion code or number; what was sent is stored nowhere."""
+    """Look participants up by identity, resume code, completion code or number.
+
+    What was sent is stored nowhere.
+    """
     app, _ = page.entitled()
     found = await asyncio.to_thread(look_up, app.store, app.settings.secret, body.who)
     if found:
         return {"found": found}
     reason = await asyncio.to_thread(nobody_found, app.store, body.who)
-    return {"found": [], "reason": f"{reason[:1].upper()}{reason[1:]}."}
+    return {"found": [], "reason": as_sentence(reason)}
 
 
 @router.get("/audit", responses=ERRORS)
@@ -212,8 +218,8 @@ async def export(
 
     app = app_state(request)
     logged_in(app, cookie)
+    # In a thread, piece by piece: the export of a large study must not keep participants waiting.
     content = iterate_in_threadpool(stream(app.store, file, mode))
-    headers = {
-        "Content-Disposition": f'attachment; filename="{app.study.config.name}-{mode}-{file}"'
-    }
+    name = f"{app.study.config.name}-{mode}-{file}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(content, media_type=FILES[file], headers=headers)

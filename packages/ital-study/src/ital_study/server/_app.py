@@ -1,9 +1,19 @@
-"""The application: routes, pages, errors, start and shutdown."""
+"""The application: its routes, errors, start and shutdown.
+
+Each module serves the addresses of its name:
+
+- ``/``, ``/preview``, ``/dashboard``, ``/static/…``: :mod:`ital_study.server._pages`
+- ``/api/join``, ``/api/consent``, ``/api/steps``, …: :mod:`ital_study.server._participants`
+- ``/api/admin/…``: :mod:`ital_study.server._admin`
+- ``/health``: :mod:`ital_study.server._health`
+- ``/play``, ``/api/play/…``: ``_pages`` and :mod:`ital_study.server._play`, for ``ital play`` only
+- ``/api/learner/…``: :mod:`ital_study.server._learner`, for ``ital study learner`` only
+"""
 
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,16 +26,20 @@ from starlette.middleware.cors import CORSMiddleware
 from ital import __version__
 from ital_study.config.configuration import Config
 from ital_study.robots.rules import StudyRules
-from ital_study.server import _admin, _health, _learner, _pages, _participants, _play, _security
+from ital_study.server import _admin, _health, _learner, _pages, _participants, _play
 from ital_study.server._app_state import AppState
+from ital_study.server._errors import SENTENCES, TRY_AGAIN, Refused, error_content, is_api
+from ital_study.server._guard import Guard
 from ital_study.server._health import Health
-from ital_study.server._plain import SENTENCES, TRY_AGAIN, Refused, is_api, plain
+from ital_study.server._limits import RateLimit
 from ital_study.server._prefix import Prefix
 from ital_study.server._settings import ServerSettings
 from ital_study.server._study import LiveStudy
 from ital_study.store import NotStored, Store, admission, open_store
 
 PROBE_EVERY = 5.0  # seconds until a failing database is tried again
+PROBES_PER_TIDYING = 12  # a minute between two times that the store is tidied
+CODES = {404: "not_found", 405: "not_allowed", 413: "too_large"}
 
 
 def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
@@ -44,6 +58,7 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
     async def life(app: FastAPI) -> AsyncIterator[None]:
         store = await asyncio.to_thread(open_store, store_url, create=True)
         try:
+            # Claimed before anything is written: two servers would hold two truths in memory.
             with store.claimed():
                 study = LiveStudy(config, store, settings)
                 await asyncio.to_thread(study.start)
@@ -52,17 +67,18 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
                 yield
                 tidying.cancel()
         finally:
+            # Waits for the writer: what was submitted is committed before the process ends.
             await asyncio.to_thread(store.close)
 
     # Not /play: it names the two kinds of robot, which participants must not know.
     routers = (_participants.router, _admin.router, _pages.router, _health.router)
     app = _application("ital study", life, routers)
     if settings.prefix:
-        app.add_middleware(
-            Prefix, prefix=settings.prefix, address=f"{settings.site}{settings.prefix}"
-        )
+        address = f"{settings.site}{settings.prefix}"
+        app.add_middleware(Prefix, prefix=settings.prefix, address=address)
+    # Added last, so it is the outermost: also the prefix's own answers get the guard's headers.
     app.add_middleware(
-        _security.Guard,
+        Guard,
         health=app.state.health,
         origin=settings.site,
         shared_host=bool(settings.prefix),
@@ -75,12 +91,13 @@ async def _tidy(store: Store, config: Config) -> None:
     for turn in itertools.count(1):
         await asyncio.sleep(PROBE_EVERY)
         await asyncio.to_thread(store.probe)
-        if turn % 12 == 0:
-            await asyncio.to_thread(store.tidy)
-            with contextlib.suppress(NotStored):  # the next minute will do
-                await asyncio.to_thread(
-                    store.write, lambda connection: admission.erase_visitors(connection, config)
-                )
+        if turn % PROBES_PER_TIDYING:
+            continue
+        await asyncio.to_thread(store.tidy)
+        with contextlib.suppress(NotStored):  # the next minute will do
+            await asyncio.to_thread(
+                store.write, lambda connection: admission.erase_visitors(connection, config)
+            )
 
 
 def create_play_app(config: Config) -> FastAPI:
@@ -101,7 +118,7 @@ def create_play_app(config: Config) -> FastAPI:
         yield
 
     app = _application("ital play", life, (_play.router, _pages.play_router))
-    app.add_middleware(_security.Guard, health=app.state.health)
+    app.add_middleware(Guard, health=app.state.health)
     return app
 
 
@@ -123,11 +140,13 @@ def create_learner_app(
     async def life(app: FastAPI) -> AsyncIterator[None]:
         rules = StudyRules(config)
         await asyncio.to_thread(_learner.warm_up, rules)
-        app.state.rules, app.state.limit = rules, _security.RateLimit(requests_per_minute)
+        app.state.rules = rules
+        app.state.limit = RateLimit(requests_per_minute)
         yield
 
     app = _application("ital study learner", life, (_learner.router,))
-    app.add_middleware(_security.Guard, health=app.state.health, allowed=origins)
+    app.add_middleware(Guard, health=app.state.health, allowed=origins)
+    # Outside the guard: without these headers a page could not even read why it was refused.
     app.add_middleware(
         CORSMiddleware,
         allow_origins=list(origins),
@@ -163,31 +182,24 @@ def _application(
 def _problem(request: Request, status: int, code: str, error: str, **details: Any) -> Response:
     if not is_api(request.url.path):
         return _pages.problem(request, status, code, error)
-    content, kind = plain(request.url.path, status, code, error, **details)
+    content, kind = error_content(request.url.path, status, code, error, **details)
     return Response(content, status, media_type=kind)
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    state = error.state or {}
-    response = _problem(
-        request,
-        error.status,
-        error.code,
-        error.error,
-        **({"state": state} if "stage" in state else {}),
-    )
-    if "wait" in state:
-        response.headers["Retry-After"] = str(state["wait"])
+    facts = error.state or {}
+    # A state of the study has a stage; other facts, such as the seconds to wait, are not for pages.
+    details = {"state": facts} if "stage" in facts else {}
+    response = _problem(request, error.status, error.code, error.error, **details)
+    if "wait" in facts:
+        response.headers["Retry-After"] = str(facts["wait"])
     return response
 
 
 async def _http_error(request: Request, error: Any) -> Response:
-    code = {404: "not_found", 405: "not_allowed", 413: "too_large"}.get(
-        error.status_code, "refused"
-    )
-    response = _problem(
-        request, error.status_code, code, SENTENCES.get(error.status_code, "This is not possible.")
-    )
+    code = CODES.get(error.status_code, "refused")
+    sentence = SENTENCES.get(error.status_code, "This is not possible.")
+    response = _problem(request, error.status_code, code, sentence)
     response.headers.update(error.headers or {})
     return response
 
@@ -195,15 +207,29 @@ async def _http_error(request: Request, error: Any) -> Response:
 async def _not_valid(request: Request, error: Any) -> Response:
     # Say which part is not valid, but never repeat what was sent.
     first: dict[str, Any] = next(iter(error.errors()), {"loc": ()})
-    place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
-    if not place:
+    field = _field_of(first)
+    if not field:
         return _problem(request, 422, "invalid", SENTENCES[422])
+    rule = _rule_of(first)
+    return _problem(request, 422, "invalid", f"The request is not valid: {field!a}{rule}.")
+
+
+def _field_of(first: Mapping[str, Any]) -> str:
+    """Return the name of the field that is not valid, such as ``timing.shown_at``.
+
+    Keys of dictionaries are sent by the browser, so each part is cut short.
+    """
+    parts = [str(part)[:40] for part in first["loc"] if part != "body"]
+    return ".".join(parts)[:100]
+
+
+def _rule_of(first: Mapping[str, Any]) -> str:
+    """Return what the schema allows; it never comes from the request."""
     facts = first.get("ctx", {})
-    allowed = facts.get("expected_tags") or facts.get(
-        "expected"
-    )  # from the schema, not from the request
-    rule = f" must be one of {allowed}" if allowed else ""
-    return _problem(request, 422, "invalid", f"The request is not valid: {place!a}{rule}.")
+    allowed = facts.get("expected_tags") or facts.get("expected")
+    if not allowed:
+        return ""
+    return f" must be one of {allowed}"
 
 
 async def _database_gone(request: Request, error: Any) -> Response:

@@ -1,4 +1,4 @@
-"""What the parts of the interface share."""
+"""The state of the application, which the parts of the interface share."""
 
 import secrets
 import time
@@ -6,49 +6,50 @@ from typing import Any
 
 from fastapi import Request
 
-from ital_study.server import _security
+from ital_study.server._errors import Refused
+from ital_study.server._keys import RESEARCHER_AGE
+from ital_study.server._limits import RateLimit
 from ital_study.server._overview import Dashboard
-from ital_study.server._plain import Refused
 from ital_study.server._settings import ServerSettings
 from ital_study.server._study import LiveStudy
-from ital_study.store import Store
+from ital_study.store import Store, admission
 
-EVENTS_PER_MINUTE = 600  # of one participant
+CODES_PER_MINUTE = 10  # unknown resume codes from one address
 
 
 class AppState:
     """The study, its limits, and the researchers who are logged in."""
 
     def __init__(self, study: LiveStudy, store: Store, settings: ServerSettings) -> None:
-        self.study, self.store, self.settings = study, store, settings
+        self.study = study
+        self.store = store
+        self.settings = settings
         self.dashboard = Dashboard(store, study.config, study.rules)
-        self.joins = _security.RateLimit(settings.joins_per_minute)
-        self.codes = _security.RateLimit(10)
-        self.events = _security.RateLimit(EVENTS_PER_MINUTE)
-        self.log_ins = _security.RateLimit(settings.log_ins_per_minute)
-        self.all_log_ins = _security.RateLimit(10 * settings.log_ins_per_minute)
+        self.joins = RateLimit(settings.joins_per_minute)
+        self.codes = RateLimit(CODES_PER_MINUTE)
+        self.events = RateLimit(admission.EVENTS_PER_MINUTE)
+        self.log_ins = RateLimit(settings.log_ins_per_minute)
+        self.all_log_ins = RateLimit(10 * settings.log_ins_per_minute)
+        # By session: when it ends. In memory only, so a restart logs every researcher out.
         self._researchers: dict[str, float] = {}
 
-    def limit(self, limit: _security.RateLimit, address: str, cost: float = 1.0) -> None:
+    def limit(self, limit: RateLimit, address: str, cost: float = 1.0) -> None:
         """Count a request from an address; raise if there are too many."""
         seconds = limit.wait(address, cost)
         if seconds:
-            raise Refused(
-                429,
-                "too_many",
-                f"Too many attempts. Please wait {seconds} seconds.",
-                {"wait": seconds},
-            )
+            sentence = f"Too many attempts. Please wait {seconds} seconds."
+            raise Refused(429, "too_many", sentence, {"wait": seconds})
 
     def limit_log_in(self, request: Request, cookie: str | None) -> None:
         """Count an attempt to log in; raise if there are too many.
 
-        All strangers share a limit, so that nobody can guess from many addresses. Browsers that logged in before and
-        this machine have limits of their own, so that strangers cannot lock the researcher out.
+        All strangers share a limit, so that nobody can guess from many addresses. Browsers that
+        logged in before and this machine have limits of their own, so that strangers cannot lock
+        the researcher out.
         """
-        known = self.study.keys.known_browser(cookie)
-        if known is not None:
-            self.limit(self.log_ins, f"browser {known}")
+        browser = self.study.keys.known_browser(cookie)
+        if browser is not None:
+            self.limit(self.log_ins, f"browser {browser}")
             return
         self.limit(self.log_ins, address_of(request))
         if not is_this_machine(request):
@@ -57,11 +58,12 @@ class AppState:
     def log_in(self) -> str:
         """Start a researcher's session."""
         now = time.monotonic()
+        # Sessions that are over go here, because nothing else ever removes them.
         self._researchers = {
             session: until for session, until in self._researchers.items() if until > now
         }
         session = secrets.token_hex(16)
-        self._researchers[session] = now + _security.RESEARCHER_AGE
+        self._researchers[session] = now + RESEARCHER_AGE
         return session
 
     def log_out(self, session: str) -> None:
@@ -69,28 +71,32 @@ class AppState:
         self._researchers.pop(session, None)
 
     def researcher(self, cookie: str | None) -> str | None:
-        """The session of a cookie; None if there is none or it has expired."""
+        """Return the session of a cookie; None if there is none or it has expired."""
         session = self.study.keys.researcher_of(cookie)
+        # Monotonic time as well as the cookie's own: a clock that is set back prolongs no session.
         if session is None or self._researchers.get(session, 0.0) < time.monotonic():
             return None
         return session
 
 
 def app_state(request: Request) -> AppState:
-    """The state of the application that serves a request."""
+    """Return the state of the application that serves a request."""
     state: Any = request.app.state.ital
     return state
 
 
 def is_this_machine(request: Request) -> bool:
-    """Whether a request comes from the server's own machine, and not through a proxy on it."""
+    """Return whether a request comes from the server's own machine, and not through its proxy."""
     forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
     return not forwarded and address_of(request) in ("127.0.0.1", "::1")
 
 
 def address_of(request: Request) -> str:
-    """The address of a request, for limits in memory; never stored. An IPv6 user has 2⁶⁴ addresses, so /64 counts."""
-    host = request.client.host if request.client else "unknown"
-    return (
-        ":".join(host.split(":")[:4]) if host.count(":") > 1 and not host.startswith("::") else host
-    )
+    """Return the address of a request, for limits in memory; it is never stored."""
+    if not request.client:
+        return "unknown"
+    host = request.client.host
+    if host.count(":") <= 1 or host.startswith("::"):
+        return host
+    # An IPv6 user has 2⁶⁴ addresses, so the first 64 bits count.
+    return ":".join(host.split(":")[:4])

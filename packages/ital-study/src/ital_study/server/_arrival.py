@@ -1,4 +1,4 @@
-"""How people arrive: by a link with an identity, by a resume code, by a cookie, or for the first time."""
+"""How people arrive: by an identity in a link, a resume code, a cookie, or for the first time."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,22 +9,25 @@ import sqlalchemy as sa
 from ital import __version__
 from ital_study.config import languages
 from ital_study.config.panel import Panel
-from ital_study.server import _security
+from ital_study.server._errors import TRY_AGAIN, Refused
+from ital_study.server._keys import Keys, new_uid
 from ital_study.server._page_state import PageState, debriefing, over_state
-from ital_study.server._plain import TRY_AGAIN, Refused
 from ital_study.server._study import LiveStudy
 from ital_study.store import NotStored, admission, operations
 from ital_study.store.operations import Closed
-from ital_study.store.records import Participant
+from ital_study.store.records import NewParticipant, Participant
 
 SIMULATED = "id"  # the name under which simulated participants give their own names
-KINDS = {
-    "PROLIFIC_PID": "prolific"
-}  # what the hash of an identity contains in place of the parameter's name
+# What the hash of an identity contains in place of the parameter's name: databases of older
+# versions have such hashes.
+KINDS = {"PROLIFIC_PID": "prolific"}
 
 
 class Arrival(NamedTuple):
-    """The page to show, and the participant; None if nobody takes part. ``proven`` as for the cookie."""
+    """The page to show, and the participant; None if nobody takes part.
+
+    ``proven`` as for the cookie.
+    """
 
     state: PageState
     uid: str | None = None
@@ -42,30 +45,38 @@ class Visit(NamedTuple):
     wishes: str
 
 
+class NotAdmitted(NamedTuple):
+    """Why somebody who is not in the database may not join: ``deleted`` or ``missing``."""
+
+    reason: str
+
+
 async def arrive(study: LiveStudy, visit: Visit) -> Arrival:
     """Admit a participant, find one again, or say why neither is possible."""
     try:
         if visit.resume is not None:
-            return await _by_code(study, visit, visit.resume)
+            return await _by_code(study, visit.resume)
         identity = _identity(study, visit)
-        if (
-            identity is not None
-            and visit.mode != "simulated"
-            and not study.config.panel.accepts(identity[1])
-        ):
-            return _without_identity(study, visit, "invalid", identity[0])
+        if identity is None or visit.mode == "simulated":
+            return await _by_identity(study, visit, identity)
+        parameter, value = identity
+        if not study.config.panel.accepts(value):
+            return _without_identity(study, visit, "invalid", parameter)
         return await _by_identity(study, visit, identity)
     except Closed:
         return Arrival(_over(study, visit, "closed"))
 
 
-def external_hash(keys: _security.Keys, name: str, identity: str) -> str:
-    """The keyed hash of an identity that a parameter of a link carried."""
+def external_hash(keys: Keys, name: str, identity: str) -> str:
+    """Return the keyed hash of an identity that a parameter of a link carried."""
     return keys.external_hash(KINDS.get(name, name), identity)
 
 
 def _identity(study: LiveStudy, visit: Visit) -> tuple[str, str] | None:
-    """Name and value of the identity in the link, if there is one. Simulated participants have names of their own."""
+    """Return name and value of the identity in the link, if there is one.
+
+    Simulated participants have names of their own.
+    """
     panel = study.config.panel
     if visit.mode == "simulated":
         panel = Panel(identity=(SIMULATED, *panel.identity))
@@ -79,70 +90,104 @@ def _without_identity(study: LiveStudy, visit: Visit, problem: str, parameter: s
     return Arrival(_over(study, visit, "identity") | {"problem": problem, "parameter": parameter})
 
 
-async def _by_code(study: LiveStudy, visit: Visit, code: str) -> Arrival:
+async def _by_code(study: LiveStudy, code: str) -> Arrival:
     resumed = await asyncio.to_thread(study.find, resume_hash=study.keys.resume_hash(code))
     if resumed is None or not study.serves(resumed):
-        raise Refused(
-            404, "unknown_code", "This code is not known. Please check it, or open the study link."
-        )
+        sentence = "This code is not known. Please check it, or open the study link."
+        raise Refused(404, "unknown_code", sentence)
     return Arrival(await study.look(resumed.uid), resumed.uid, proven=True)
 
 
 async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str] | None) -> Arrival:
     """Find somebody by identity or cookie; admit whoever is new."""
-    uid, proven = study.keys.participant_of(visit.cookie), study.keys.is_proven(visit.cookie)
+    uid = study.keys.participant_of(visit.cookie)
     digest = None if identity is None else external_hash(study.keys, *identity)
-    new_uid, people = _security.new_uid(), visit.mode in operations.RECOGNISED
+    newcomer = _newcomer(study, visit, digest)
 
-    def job(connection: sa.Connection) -> Participant | str:
-        if digest is not None:
-            visitor = operations.find(connection, mode=visit.mode, external_hash=digest)
-            if visitor is None and people and admission.is_deleted(connection, digest):
-                return "deleted"
-        else:
-            visitor = None if uid is None else operations.find(connection, uid=uid, mode=visit.mode)
-            visitor = None if visitor is None or visitor.stage in operations.ENDED else visitor
-            if visitor is None and people and study.config.panel.required:
-                return "missing"
+    # One transaction, so that somebody who opens the link twice at once joins once.
+    def job(connection: sa.Connection) -> Participant | NotAdmitted:
+        visitor = _found(connection, visit, uid, digest)
         if visitor is not None:
-            if (
-                visitor.stage == "consent" and visitor.config == study.config.hash
-            ):  # they have no place yet
-                operations.lock(connection)
-                operations.check_open(connection, study.config, visit.mode)
+            _check_still_open(connection, study, visitor)
             return visitor
-        return operations.add_participant(
-            connection,
-            study.config,
-            uid=new_uid,
-            mode=visit.mode,
-            teacher=visit.teacher,
-            code_version=__version__,
-            resume_hash=study.keys.resume_hash(study.keys.resume_code(new_uid)),
-            external_hash=digest,
-            language=languages.best(visit.wishes, study.config.languages),
-        )
+        refusal = _refusal(connection, study, visit, digest)
+        if refusal is not None:
+            return refusal
+        return operations.add_participant(connection, study.config, newcomer)
 
     try:
         participant = await asyncio.wrap_future(study.store.submit(job))
-    except (
-        NotStored,
-        sa.exc.IntegrityError,
-    ):  # the same ID joined in another process at the same moment
+    except (NotStored, sa.exc.IntegrityError):
+        # With PostgreSQL, the same ID may have joined in another process at the same moment.
         raise Refused(503, "try_again", TRY_AGAIN) from None
-    if participant == "missing":
+    if isinstance(participant, NotAdmitted):
+        return _not_admitted(study, visit, participant)
+    # Who knows an identity need not be that person: the browser that gives the consent is (see
+    # ``consent``).
+    proven = digest is None
+    if participant.uid == uid:
+        proven = study.keys.is_proven(visit.cookie)
+    return Arrival(await study.look(participant.uid), participant.uid, proven)
+
+
+def _newcomer(study: LiveStudy, visit: Visit, digest: str | None) -> NewParticipant:
+    """Return who a visitor becomes if nobody is found."""
+    uid = new_uid()
+    return NewParticipant(
+        uid=uid,
+        mode=visit.mode,
+        teacher=visit.teacher,
+        code_version=__version__,
+        resume_hash=study.keys.resume_hash(study.keys.resume_code(uid)),
+        external_hash=digest,
+        language=languages.best(visit.wishes, study.config.languages),
+    )
+
+
+def _found(
+    connection: sa.Connection, visit: Visit, uid: str | None, digest: str | None
+) -> Participant | None:
+    """Return whom the link identifies; without an identity, whom the cookie does.
+
+    A cookie of somebody whose part has ended lets the next person at the browser begin.
+    """
+    if digest is not None:
+        return operations.find(connection, mode=visit.mode, external_hash=digest)
+    if uid is None:
+        return None
+    visitor = operations.find(connection, uid=uid, mode=visit.mode)
+    if visitor is None or visitor.stage in operations.ENDED:
+        return None
+    return visitor
+
+
+def _check_still_open(connection: sa.Connection, study: LiveStudy, visitor: Participant) -> None:
+    """Raise Closed if a visitor cannot get a place any more: it is taken at consent."""
+    if visitor.stage == "consent" and visitor.config == study.config.hash:
+        operations.lock(connection)
+        operations.check_open(connection, study.config, visitor.mode)
+
+
+def _refusal(
+    connection: sa.Connection, study: LiveStudy, visit: Visit, digest: str | None
+) -> NotAdmitted | None:
+    if visit.mode not in operations.RECOGNISED:
+        return None
+    if digest is not None and admission.is_deleted(connection, digest):
+        return NotAdmitted("deleted")
+    if digest is None and study.config.panel.required:
+        return NotAdmitted("missing")
+    return None
+
+
+def _not_admitted(study: LiveStudy, visit: Visit, refusal: NotAdmitted) -> Arrival:
+    if refusal.reason == "missing":
         return _without_identity(study, visit, "missing", study.config.panel.identity[0])
-    if participant == "deleted":
-        state = _over(study, visit, "deleted")
-        return Arrival(state | {"debriefing": debriefing(study.config, state["language"])})
-    assert isinstance(participant, Participant)
-    # Who knows an identity need not be that person: the browser that gives the consent is (see ``consent``).
-    mine = proven if participant.uid == uid else digest is None
-    return Arrival(await study.look(participant.uid), participant.uid, mine)
+    state = _over(study, visit, "deleted")
+    return Arrival(state | {"debriefing": debriefing(study.config, state["language"])})
 
 
 def _over(study: LiveStudy, visit: Visit, stage: str) -> PageState:
-    """The state of somebody who does not take part."""
-    return over_state(
-        stage, study.config, visit.mode, languages.best(visit.wishes, study.config.languages)
-    )
+    """Return the state of somebody who does not take part."""
+    language = languages.best(visit.wishes, study.config.languages)
+    return over_state(stage, study.config, visit.mode, language)

@@ -9,44 +9,50 @@ from ital_study.config.configuration import Config
 from ital_study.config.questions import Questionnaire
 from ital_study.data.answers import read_answers
 from ital_study.server._flow import Asked
-from ital_study.server._markdown import blocks
+from ital_study.server._markdown import parse_markdown
 from ital_study.store.records import Event
 
 
-def shown_page(asked: Asked, config: Config, language: str) -> Questionnaire:
-    """A page of questions in a participant's language, with the numbers of its map and robot."""
-    page = config.texts(language).questionnaires[config.questionnaires.index(asked.page)]
-    about = asked.about
-    return questions.at_place(
-        page, "" if about is None else about.map_number, "" if about is None else about.robot
-    )
+def localized_page(asked: Asked, config: Config, language: str) -> Questionnaire:
+    """Return a page of questions in a language, with the numbers of its map and robot."""
+    # By index, because translations have the pages of the configuration in the same order.
+    index = config.questionnaires.index(asked.page)
+    page = config.texts(language).questionnaires[index]
+    if asked.about is None:
+        return questions.at_place(page, "", "")
+    return questions.at_place(page, asked.about.map_number, asked.about.robot)
 
 
 def page_questions(asked: Asked, config: Config, language: str) -> dict[str, Any]:
-    """A page of questions for the browser."""
-    page = shown_page(asked, config, language)
-    items = [
-        {key: value for key, value in dataclasses.asdict(item).items() if value is not None}
-        for item in page.items
-    ]
-    text = [] if page.text is None else blocks(page.text)
+    """Return a page of questions for the browser."""
+    page = localized_page(asked, config, language)
     return {
         "page": page.id,
         "place": asked.place,
         "title": page.title,
-        "text": text,
-        "items": items,
+        "text": [] if page.text is None else parse_markdown(page.text),
+        "items": [_without_missing(dataclasses.asdict(item)) for item in page.items],
     }
+
+
+def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def answers_event(
     asked: Asked, config: Config, language: str, answers: Mapping[str, Any], seconds: float | None
 ) -> Event:
-    """The event of an answered page; raises InputError, with a sentence for the participant, if an answer is wrong."""
+    """Return the event of an answered page.
+
+    Raises InputError, with a sentence for the participant, if an answer is wrong.
+    """
     data: dict[str, Any] = {"page": asked.page.id, "place": asked.place}
     if asked.about is not None:
         data["map"] = asked.about.map
-    if asked.about is not None and asked.page.when == "after_robot":
-        data |= {"robot": asked.about.robot, "learner": asked.about.learner}
-    data["answers"] = read_answers(shown_page(asked, config, language), answers)
-    return Event("answers", data | ({} if seconds is None else {"seconds": seconds}))
+        # A page after a map is about both of its robots, so none is named.
+        if asked.page.when == "after_robot":
+            data |= {"robot": asked.about.robot, "learner": asked.about.learner}
+    data["answers"] = read_answers(localized_page(asked, config, language), answers)
+    if seconds is not None:
+        data["seconds"] = seconds
+    return Event("answers", data)

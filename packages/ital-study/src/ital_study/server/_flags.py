@@ -1,9 +1,12 @@
-"""What the dashboard learns about participants one after the other: flags of data quality, and unreadable rows."""
+"""What the dashboard learns about one participant after the other.
+
+These are the flags of data quality, and the number of unreadable rows.
+"""
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ital_study.config.quality import FLAGS
 from ital_study.robots.rules import StudyRules
@@ -14,41 +17,55 @@ from ital_study.store.rows import count_unreadable
 PATIENCE = 0.2  # seconds that one overview spends on new flags; the next one continues
 
 
+class _KeptFlags(NamedTuple):
+    """The flags of a participant, and the number of steps that they were computed from."""
+
+    done: int
+    flags: list[str]
+
+
 class FlagsOfPeople:
-    """Flags of participants who have stopped or finished; each is computed once, because it replays every step."""
+    """Flags of participants who have stopped or finished.
+
+    Each participant's are computed once, because that replays every step.
+    """
 
     def __init__(self, store: Store, rules: Callable[[str], StudyRules]) -> None:
-        self._store, self._rules = store, rules
+        self._store = store
+        self._rules = rules
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[int, list[str]]] = {}  # by uid: number of steps, and flags
+        self._kept: dict[str, _KeptFlags] = {}  # by uid
 
     def added(
         self, rows: Sequence[dict[str, Any]], people: Sequence[Participant]
     ) -> list[dict[str, Any]]:
-        """The rows of the dashboard with their flags; None where they are not known yet."""
+        """Return the rows of the dashboard with their flags; None where they are not known yet."""
+        # Flags of somebody who still teaches would be out of date with the next step.
+        stopped = [each for each in people if each.done and each.stage not in operations.OPEN]
         with self._lock:
-            self._compute(
-                [each for each in people if each.done and each.stage not in operations.OPEN]
-            )
-            return [
-                row | {"flags": self._kept[each.uid][1] if each.uid in self._kept else None}
-                for row, each in zip(rows, people, strict=True)
-            ]
+            self._compute(stopped)
+            flags = [self._flags_of(each.uid) for each in people]
+        return [row | {"flags": found} for row, found in zip(rows, flags, strict=True)]
+
+    def _flags_of(self, uid: str) -> list[str] | None:
+        kept = self._kept.get(uid)
+        if kept is None:
+            return None
+        return kept.flags
 
     def _compute(self, people: Sequence[Participant]) -> None:
-        until = time.monotonic() + PATIENCE
-        missing = [each for each in people if self._kept.get(each.uid, (-1, []))[0] != each.done]
+        missing = [each for each in people if not self._is_current(each)]
         if not missing:
             return
         with self._store.reading() as connection:
-            for each in reversed(missing):  # the newest first
+            for each in _while_patient(missing[::-1]):  # the newest first
                 columns = exclusions.quality_of(connection, self._rules, each)
-                self._kept[each.uid] = (
-                    each.done,
-                    [name for name in FLAGS if columns[f"flag_{name}"]],
-                )
-                if time.monotonic() > until:
-                    return
+                flags = [name for name in FLAGS if columns[f"flag_{name}"]]
+                self._kept[each.uid] = _KeptFlags(each.done, flags)
+
+    def _is_current(self, participant: Participant) -> bool:
+        kept = self._kept.get(participant.uid)
+        return kept is not None and kept.done == participant.done
 
 
 class UnreadableRows:
@@ -58,12 +75,13 @@ class UnreadableRows:
     """
 
     def __init__(self, store: Store, rules: Callable[[str], StudyRules]) -> None:
-        self._store, self._rules = store, rules
+        self._store = store
+        self._rules = rules
         self._lock = threading.Lock()
         self._kept: dict[str, int] = {}  # by uid
 
     def counts(self, people: Sequence[Participant]) -> dict[int, int]:
-        """The numbers by participant, as far as they are known yet."""
+        """Return the numbers by participant, as far as they are known yet."""
         with self._lock:
             self._count([each for each in reversed(people) if each.uid not in self._kept])
             return {each.number: self._kept[each.uid] for each in people if each.uid in self._kept}
@@ -71,10 +89,16 @@ class UnreadableRows:
     def _count(self, people: Sequence[Participant]) -> None:
         if not people:
             return
-        until = time.monotonic() + PATIENCE
         with self._store.reading() as connection:
-            for each in people:
+            for each in _while_patient(people):
                 config = self._rules(each.config).config
                 self._kept[each.uid] = count_unreadable(connection, config, each)
-                if time.monotonic() > until:
-                    return
+
+
+def _while_patient(people: Sequence[Participant]) -> Iterator[Participant]:
+    """Iterate until the time of one overview is spent; at least one participant gets a turn."""
+    until = time.monotonic() + PATIENCE
+    for each in people:
+        yield each
+        if time.monotonic() > until:
+            return

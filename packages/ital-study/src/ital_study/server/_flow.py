@@ -1,7 +1,7 @@
-"""The course of the study as plain functions: rounds, pages of questions, and the stage that comes next.
+"""The course of the study as plain functions: rounds, pages of questions, and the next stage.
 
-Where a participant is follows from the configuration, the order, the number of stored steps and the number of answered
-pages.
+Where a participant is follows from the configuration, the order, the number of stored steps and the
+number of answered pages. Nothing else is stored, so there is nothing that could contradict it.
 """
 
 from collections.abc import Sequence
@@ -26,35 +26,63 @@ class Round(NamedTuple):
     steps: int
     first: int
 
+    @property
+    def end(self) -> int:
+        """The number of steps until the round is over, with those of earlier rounds."""
+        return self.first + self.steps
+
+
+class NextStep(NamedTuple):
+    """A round, and a step in it (from 0)."""
+
+    round: Round
+    step: int
+
 
 def rounds(config: Config, order: str | None) -> list[Round]:
-    """The warm-up and, once an order is assigned, all robots on every map."""
-    rounds_so_far = [
-        Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)
-    ]
+    """Return the warm-up and, once an order is assigned, all robots on every map."""
+    warm_up = Round(
+        id="w",
+        map=config.warm_up_map.name,
+        map_number=0,
+        learner=config.warm_up_learner,
+        robot=1,
+        steps=config.warm_up_steps,
+        first=0,
+    )
+    found = [warm_up]
     if order is None:
-        return rounds_so_far
-    for i, on in enumerate(config.maps):
-        for robot, learner in enumerate(orders.robots(order, i, config.learners), start=1):
-            first = rounds_so_far[-1].first + rounds_so_far[-1].steps
-            rounds_so_far.append(
-                Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first)
+        return found
+    for number, on in enumerate(config.maps, start=1):
+        learners = orders.robots(order, number - 1, config.learners)
+        for robot, learner in enumerate(learners, start=1):
+            found.append(
+                Round(
+                    id=f"{number}-{robot}",
+                    map=on.name,
+                    map_number=number,
+                    learner=learner,
+                    robot=robot,
+                    steps=config.steps,
+                    first=found[-1].end,
+                )
             )
-    return rounds_so_far
+    return found
 
 
-def where(all_rounds: Sequence[Round], done: int) -> tuple[Round, int] | None:
-    """The round and the step in it (from 0) that come after ``done`` steps; None when all are done."""
+def next_step(all_rounds: Sequence[Round], done: int) -> NextStep | None:
+    """Return the step that comes after ``done`` steps; None when all are done."""
     for current in all_rounds:
-        if done < current.first + current.steps:
-            return current, done - current.first
+        if done < current.end:
+            return NextStep(current, done - current.first)
     return None
 
 
 class Asked(NamedTuple):
     """A page of questions at a place: ``start``, a round, the number of a map, or ``end``.
 
-    ``after`` is the number of steps before it; ``about`` is the robot or the last robot of the map that it follows.
+    ``after`` is the number of steps before it; ``about`` is the robot or the last robot of the map
+    that it follows.
     """
 
     page: Questionnaire
@@ -64,35 +92,52 @@ class Asked(NamedTuple):
 
 
 def asked(config: Config, order: str | None) -> list[Asked]:
-    """All pages of questions in the order in which they come; pages of one place in the order of the file."""
+    """Return all pages of questions in the order in which they come.
+
+    Pages of one place come in the order of the file.
+    """
     on_maps = rounds(config, order)[1:]
-    last_robots = [each for each in on_maps if each.robot == len(config.learners)]
-    places: dict[str, list[tuple[str, int, Round | None]]] = {
-        "before": [("start", 0, None)],
-        "after_robot": [(each.id, each.first + each.steps, each) for each in on_maps],
-        "after_map": [
-            (str(each.map_number), each.first + each.steps, each) for each in last_robots
-        ],
-        "end": [("end", config.total_steps, None)],
-    }
-    ranks = list(places)
-    found = [Asked(page, *place) for page in config.questionnaires for place in places[page.when]]
-    return sorted(found, key=lambda each: (each.after, ranks.index(each.page.when)))
+    found: list[Asked] = []
+    # Pages that follow the same step come in this order: sorting is stable, so it keeps them so.
+    for when in ("before", "after_robot", "after_map", "end"):
+        for page in config.questionnaires:
+            if page.when == when:
+                found += _occasions(config, page, on_maps)
+    return sorted(found, key=lambda each: each.after)
+
+
+def _occasions(config: Config, page: Questionnaire, on_maps: Sequence[Round]) -> list[Asked]:
+    """Return a page as often as it is asked."""
+    if page.when == "before":
+        return [Asked(page, "start", 0, None)]
+    if page.when == "after_robot":
+        return [Asked(page, each.id, each.end, each) for each in on_maps]
+    if page.when == "after_map":
+        last_robots = [each for each in on_maps if each.robot == len(config.learners)]
+        return [Asked(page, str(each.map_number), each.end, each) for each in last_robots]
+    return [Asked(page, "end", config.total_steps, None)]
 
 
 def asked_next(config: Config, order: str | None, done: int, answered: int) -> Asked | None:
-    """The page of questions after ``done`` steps and ``answered`` pages; None if a step or the end comes first."""
+    """Return the page of questions after ``done`` steps and ``answered`` pages.
+
+    It is None if a step or the end comes first.
+    """
     due = [each for each in asked(config, order) if each.after <= done]
-    return due[answered] if answered < len(due) else None
+    if answered >= len(due):
+        return None
+    return due[answered]
 
 
 def stage_after(config: Config, order: str | None, done: int, answered: int) -> str:
-    """The stage of a participant with an order who has stored ``done`` steps and answered ``answered`` pages."""
+    """Return the stage of a participant with an order, by stored steps and answered pages."""
     if asked_next(config, order, done, answered) is not None:
         return "questions"
     if done < config.warm_up_steps:
         return "warm_up"
-    return "teach" if done < config.total_steps else "comments"
+    if done < config.total_steps:
+        return "teach"
+    return "comments"
 
 
 def parts(config: Config) -> int:
@@ -104,12 +149,12 @@ def parts(config: Config) -> int:
 
 
 def no_progress(config: Config) -> dict[str, int]:
-    """The progress of somebody who has not begun."""
+    """Return the progress of somebody who has not begun."""
     return {"done": 0, "total": config.total_steps, "passed": 0, "parts": parts(config)}
 
 
 def progress(config: Config, participant: Participant) -> dict[str, int]:
-    """The progress of a participant in steps and in parts.
+    """Return the progress of a participant in steps and in parts.
 
     The page itself adds the instructions that it has shown.
     """

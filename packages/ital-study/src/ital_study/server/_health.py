@@ -12,22 +12,24 @@ router = APIRouter(include_in_schema=False)
 
 
 class Health:
-    """What a server does at the moment: the number of open requests, and whether it is about to stop."""
+    """What a server does now: its number of open requests, and whether it is about to stop."""
 
     def __init__(self) -> None:
-        self.open_requests, self.draining = 0, False
+        self.open_requests = 0
+        self.draining = False
 
 
 @router.get(PATH)
 async def health(request: Request) -> Response:
-    """Answer 200 if everything is well, else 503 with the reason. It names no file, host or person."""
-    status, answer = _report(request.app.state)
+    """Answer 200 if everything is well, else 503 with the reason; name no file, host or person."""
+    status, answer = _health_report(request.app.state)
     return JSONResponse(answer, status)
 
 
-def _report(state: Any) -> tuple[int, dict[str, Any]]:
+def _health_report(state: Any) -> tuple[int, dict[str, Any]]:
     if state.health.draining:
         return 503, {"state": "draining"}
+    # Only the server of a study has this address, so there is a store.
     trouble = state.ital.store.condition.trouble
     if trouble is None:
         return 200, {"state": "ready"}

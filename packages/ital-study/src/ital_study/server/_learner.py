@@ -11,9 +11,9 @@ from ital.errors import InputError
 from ital_study.robots import learner
 from ital_study.robots.rules import MOST_ARROWS, Arrow, StudyRules
 from ital_study.server._app_state import address_of
+from ital_study.server._errors import Refused, as_sentence
+from ital_study.server._limits import RateLimit
 from ital_study.server._messages import Problem
-from ital_study.server._plain import Refused
-from ital_study.server._security import RateLimit
 from ital_study.store.rows import Choice, Message
 
 Name = Annotated[str, Field(min_length=1, max_length=40)]
@@ -28,7 +28,10 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 class LearnerArrow(Message):
-    """A candidate: a cell, row by row from the top left, and a direction: 0 up, 1 right, 2 down, 3 left."""
+    """A candidate: a cell, row by row from the top left, and a direction.
+
+    Directions: 0 up, 1 right, 2 down, 3 left.
+    """
 
     cell: Annotated[int, Field(ge=0, le=63)]
     action: Annotated[int, Field(ge=0, le=3)]
@@ -51,7 +54,10 @@ class LearnerState(Message):
 
 
 class LearnerStart(Message):
-    """A map, a kind of robot, and the number that start and candidates follow from; drawn if it is missing."""
+    """A map, a kind of robot, and the number that start and candidates follow from.
+
+    A number is drawn if it is missing.
+    """
 
     map: Name
     robot: Name
@@ -72,7 +78,7 @@ class LearnerStep(LearnerLook):
 
 
 class LearnerSignals(BaseModel):
-    """Measures of the belief in the answer, and what the request's candidates were worth before the step."""
+    """Measures of the belief, and what the request's candidates were worth before the step."""
 
     distance: float
     distance_centred: float
@@ -86,7 +92,10 @@ class LearnerSignals(BaseModel):
 
 
 class LearnerAnswer(BaseModel):
-    """The robot, what it believes and would do, the study's arrows for the next step (null after the last), signals."""
+    """The robot, what it believes and would do, signals, and the study's arrows for the next step.
+
+    The arrows are null after the last step.
+    """
 
     state: LearnerState
     belief: list[float]
@@ -121,15 +130,15 @@ def limited(request: Request) -> None:
     limit: RateLimit = request.app.state.limit
     seconds = limit.wait(address_of(request))
     if seconds:
-        raise Refused(
-            429, "too_many", f"Too many requests. Please wait {seconds} seconds.", {"wait": seconds}
-        )
+        sentence = f"Too many requests. Please wait {seconds} seconds."
+        raise Refused(429, "too_many", sentence, {"wait": seconds})
 
 
 router = APIRouter(prefix="/api/learner", tags=["learner"], dependencies=[Depends(limited)])
 
 
-# Plain functions: FastAPI runs them in threads, so that a program that has to be compiled keeps nobody else waiting.
+# Not async: FastAPI runs such functions in threads, so a program that has to be compiled keeps
+# nobody else waiting.
 
 
 @router.get("", responses={429: {"model": Problem}})
@@ -160,7 +169,9 @@ def describe(request: Request) -> LearnerStudy:
 @router.post("/start", responses=ERRORS)
 def start(request: Request, body: LearnerStart) -> LearnerAnswer:
     """A robot that has seen nothing yet."""
-    number = secrets.randbelow(2**31) if body.number is None else body.number
+    number = body.number
+    if number is None:
+        number = secrets.randbelow(2**31)
     return _answered(learner.start, request, body.map, body.robot, number)
 
 
@@ -186,15 +197,18 @@ def _answered(
     try:
         return LearnerAnswer.model_validate(compute(request.app.state.rules, *values))
     except InputError as error:
-        sentence = str(error)
-        raise Refused(422, "invalid", f"{sentence[:1].upper()}{sentence[1:]}.") from None
+        raise Refused(422, "invalid", as_sentence(str(error))) from None
 
 
 def warm_up(rules: StudyRules) -> None:
-    """Compile all that requests need, for every kind of robot: nobody has to wait for it, and no request adds to it."""
+    """Compile all that requests need, for every kind of robot.
+
+    So nobody has to wait for it, and no request makes the server's programs grow.
+    """
     name = rules.config.maps[0].name
-    of_study = rules.candidates(0, name)[0]
+    candidates = rules.candidates(0, name)[0]
     for robot in rules.robots:
         state = learner.start(rules, name, robot, 0)["state"]
-        for candidates in (of_study, of_study[:-1]):  # all other numbers share a program
-            learner.step(rules, state, candidates, 0)
+        learner.step(rules, state, candidates, 0)
+        # Any number of arrows other than the study's is padded to one size and shares a program.
+        learner.step(rules, state, candidates[:-1], 0)

@@ -10,7 +10,7 @@ from ital_study.config.configuration import Config
 from ital_study.config.panel import Panel
 from ital_study.server import _endings
 from ital_study.server._arrival import external_hash
-from ital_study.server._security import Keys, plain_code
+from ital_study.server._keys import Keys, normalized_code
 from ital_study.store import Store, operations
 from ital_study.store.records import Participant
 from ital_study.store.tables import events, tombstones
@@ -37,7 +37,8 @@ def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
     Args:
         store: The database.
         secret: Secret of the server that wrote it.
-        who: An identity, a resume code, a completion code, or a number; ``#7`` is a number and nothing else.
+        who: An identity, a resume code, a completion code, or a number; ``#7`` is a number and
+            nothing else.
 
     Returns:
         What is known about everybody who fits, with how they were found under ``matched``.
@@ -45,29 +46,32 @@ def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
     Raises:
         InputError: The database was served with another secret, so that nobody would be found.
     """
-    keys, configs = Keys(secret), store.configs()
+    keys = Keys(secret)
+    configs = store.configs()
     if store.key_fingerprint() != keys.fingerprint():
         raise InputError(
             f"{store.name} was served with another key: put that key back into {store.key_file}"
         )
+    sought = _Sought(keys, configs, who.strip())
+    found: list[dict[str, Any]] = []
     with store.reading() as connection:
-        sought = _Sought(keys, configs, who.strip())
-        found = [
-            _facts(connection, keys, configs[each.config], each) | {"matched": how}
-            for each in operations.everyone(connection)
-            if (how := sought.match(each.uid, each.number, each.external_hash, each.resume_hash))
-            is not None
-        ]
-        found += [
-            _deleted(row) | {"matched": how, **sought.proven(row.uid)}
-            for row in connection.execute(sa.select(tombstones).order_by(tombstones.c.number))
-            if (how := sought.match(row.uid, row.number, row.external_hash, None)) is not None
-        ]
+        for each in operations.everyone(connection):
+            how = sought.match(each.uid, each.number, each.external_hash, each.resume_hash)
+            if how is not None:
+                facts = _facts(connection, keys, configs[each.config], each)
+                found.append(facts | {"matched": how})
+        deleted = sa.select(tombstones).order_by(tombstones.c.number)
+        for row in connection.execute(deleted):
+            # A tombstone keeps no hash of the resume code: nobody can resume.
+            how = sought.match(row.uid, row.number, row.external_hash, None)
+            if how is not None:
+                # The code is derived from the uid, so it still proves who is to be paid.
+                found.append(_deleted(row) | {"matched": how} | sought.proven(row.uid))
     return found
 
 
 def nobody_found(store: Store, who: str) -> str:
-    """Why nobody was found.
+    """Return why nobody was found.
 
     Args:
         store: The database.
@@ -78,10 +82,11 @@ def nobody_found(store: Store, who: str) -> str:
     """
     for config in store.configs().values():
         for outcome, code in _endings.fixed_codes(config).items():
-            if plain_code(code) == plain_code(who):
+            if normalized_code(code) == normalized_code(who):
                 return (
-                    f"everybody who {DOES[outcome]} gets this code, so it finds nobody: look for an identity, a resume "
-                    "code or a number; with completion.per_person = true everybody gets a code of their own"
+                    f"everybody who {DOES[outcome]} gets this code, so it finds nobody: look for "
+                    "an identity, a resume code or a number; with completion.per_person = true "
+                    "everybody gets a code of their own"
                 )
     return "nobody was found: those who declined, or never agreed to take part, leave no identity"
 
@@ -91,50 +96,68 @@ class _Sought:
 
     def __init__(self, keys: Keys, configs: dict[str, Config], who: str) -> None:
         self.keys = keys
-        digits = who.removeprefix("#").strip()
-        self.number = int(digits) if digits.isdecimal() and int(digits[:12]) <= LARGEST else None
-        self.names = {name for config in configs.values() for name in config.panel.identity} | set(
-            Panel().identity
-        )
-        self.hashes, self.resume_hash, self.code = set[str](), "", ""
+        self.number = _number_in(who)
+        self.hashes: set[str] = set()
+        self.resume_hash = ""
+        self.code = ""
         if not who.startswith("#"):
-            self.hashes = {external_hash(keys, name, who) for name in self.names}
-            self.resume_hash, self.code = keys.resume_hash(who), plain_code(who)
-        self.is_code = len(self.code) == len(plain_code(keys.completion_code("", "")))
+            # Who types an identity does not say by which parameter of the link it came.
+            self.hashes = {external_hash(keys, name, who) for name in _identity_names(configs)}
+            self.resume_hash = keys.resume_hash(who)
+            self.code = normalized_code(who)
+        # All completion codes have one length. Of other texts none can be a code, and trying them
+        # on everybody would be slow.
+        self.is_code = len(self.code) == len(normalized_code(keys.completion_code("", "")))
 
     def match(self, uid: str, number: int, external: str | None, resume: str | None) -> str | None:
-        """How somebody fits; None if they do not."""
+        """Return how somebody fits; None if they do not."""
         if external is not None and external in self.hashes:
             return "identity"
         if resume is not None and resume == self.resume_hash:
             return "resume code"
         if self.proven(uid):
             return "completion code"
-        return "number" if number == self.number else None
+        if number == self.number:
+            return "number"
+        return None
 
     def proven(self, uid: str) -> dict[str, str]:
-        """The outcome that the typed completion code proves; empty if it is not one of theirs."""
-        outcomes = _endings.OUTCOMES if self.is_code else ()
-        return next(
-            (
-                {"code_proves": each}
-                for each in outcomes
-                if plain_code(self.keys.completion_code(uid, each)) == self.code
-            ),
-            {},
-        )
+        """Return the outcome that the typed code proves; empty if it is not one of theirs."""
+        if not self.is_code:
+            return {}
+        for outcome in _endings.OUTCOMES:
+            if normalized_code(self.keys.completion_code(uid, outcome)) == self.code:
+                return {"code_proves": outcome}
+        return {}
+
+
+def _number_in(who: str) -> int | None:
+    digits = who.removeprefix("#").strip()
+    # Twelve digits decide whether a number is too large: int() of thousands of them is refused.
+    if not digits.isdecimal() or int(digits[:12]) > LARGEST:
+        return None
+    return int(digits)
+
+
+def _identity_names(configs: dict[str, Config]) -> set[str]:
+    """Return the parameters of links that carried an identity in any version of the study."""
+    names = set(Panel().identity)
+    for config in configs.values():
+        names |= set(config.panel.identity)
+    return names
 
 
 def _facts(
     connection: sa.Connection, keys: Keys, config: Config, participant: Participant
 ) -> dict[str, Any]:
-    began, ended = _times(connection, participant)
+    began, ended = _times_of_part(connection, participant)
+    minutes = None
+    if began is not None and ended is not None:
+        minutes = round((ended - began) / 60_000, 1)
     outcome = _endings.outcome_of(participant)
-    code = (
-        None
-        if outcome is None
-        else _endings.completion(config, keys, participant.uid, outcome)["code"]
-    )
+    code = None
+    if outcome is not None:
+        code = _endings.completion(config, keys, participant.uid, outcome)["code"]
     return {
         "number": participant.number,
         "mode": participant.mode,
@@ -142,7 +165,7 @@ def _facts(
         "joined": iso(participant.joined_at),
         "last_seen": iso(participant.seen_at),
         "ended": iso(ended),
-        "minutes": None if began is None or ended is None else round((ended - began) / 60_000, 1),
+        "minutes": minutes,
         "done": participant.done,
         "total": config.total_steps,
         "language": participant.language,
@@ -153,37 +176,36 @@ def _facts(
     }
 
 
-def _times(connection: sa.Connection, participant: Participant) -> tuple[int | None, int | None]:
-    """When somebody agreed to take part, and when their part ended."""
+def _times_of_part(
+    connection: sa.Connection, participant: Participant
+) -> tuple[int | None, int | None]:
+    """Return when somebody agreed to take part, and when their part ended."""
     e = events.c
-    mine = (
+    # Only the server's events: a page can send events at any time.
+    query = (
         sa.select(e.kind, e.at)
         .where(e.participant == participant.number, e.source == "server")
         .order_by(e.number)
     )
-    happened = [(row.kind, row.at) for row in connection.execute(mine)]
-    began = next((at for kind, at in happened if kind == "consent"), None)
-    ended = happened[-1][1] if happened and participant.stage in operations.ENDED else None
-    return began, ended
+    happened = connection.execute(query).all()
+    began = next((row.at for row in happened if row.kind == "consent"), None)
+    if not happened or participant.stage not in operations.ENDED:
+        return began, None
+    return began, happened[-1].at
 
 
 def _pay(participant: Participant, outcome: str | None, code: str | None) -> str:
+    if outcome is None and participant.stage == "consent":
+        return "nothing yet: has not agreed to take part"
     if outcome is None:
-        return (
-            "nothing yet: has not agreed to take part"
-            if participant.stage == "consent"
-            else "nothing yet: not finished"
-        )
-    said = (
-        "taught all robots"
-        if participant.usable and participant.stage != "finished"
-        else PAY[outcome]
-    )
-    return (
-        f"{said}: entitled to the code {code}"
-        if code is not None
-        else f"{said}: the study has no code for this"
-    )
+        return "nothing yet: not finished"
+    ending = PAY[outcome]
+    # Whoever taught all robots is entitled to the code, also without the last page.
+    if participant.usable and participant.stage != "finished":
+        ending = "taught all robots"
+    if code is None:
+        return f"{ending}: the study has no code for this"
+    return f"{ending}: entitled to the code {code}"
 
 
 def _deleted(row: Any) -> dict[str, Any]:
@@ -192,12 +214,14 @@ def _deleted(row: Any) -> dict[str, Any]:
         "stage": "deleted",
         "deleted": iso(row.deleted_at),
         "deleted_by": row.by,
-        "pay": "not known: the data are deleted; a completion code of their own would still prove it",
+        "pay": (
+            "not known: the data are deleted; a completion code of their own would still prove it"
+        ),
     }
 
 
 def person_lines(person: dict[str, Any]) -> Iterator[str]:
-    """What the command line prints about somebody.
+    """Yield what the command line prints about somebody.
 
     Args:
         person: One of those that :func:`look_up` found.
@@ -206,18 +230,22 @@ def person_lines(person: dict[str, Any]) -> Iterator[str]:
         Lines.
     """
     yield f"participant {person['number']}: {person['stage']} (found by {person['matched']})"
-    if person["stage"] != "deleted":
-        yield f"  mode        {person['mode']}"
-        yield f"  joined      {person['joined']}"
-        yield f"  last seen   {person['last_seen']}"
-        yield f"  ended       {person['ended'] or 'not yet'}"
-        if person["minutes"] is not None:
-            yield f"  duration    {person['minutes']} minutes from consent to end"
-        yield f"  progress    {person['done']} of {person['total']} steps"
-        yield f"  language    {person['language']}"
-        yield f"  excluded    {person['excluded'] or 'no'}"
-    else:
+    if person["stage"] == "deleted":
         yield f"  deleted     {person['deleted']}, by {person['deleted_by']}"
+    else:
+        yield from _progress_lines(person)
     if "code_proves" in person:
         yield f"  this code   proves: {PAY[person['code_proves']]}"
     yield f"  pay         {person['pay']}"
+
+
+def _progress_lines(person: dict[str, Any]) -> Iterator[str]:
+    yield f"  mode        {person['mode']}"
+    yield f"  joined      {person['joined']}"
+    yield f"  last seen   {person['last_seen']}"
+    yield f"  ended       {person['ended'] or 'not yet'}"
+    if person["minutes"] is not None:
+        yield f"  duration    {person['minutes']} minutes from consent to end"
+    yield f"  progress    {person['done']} of {person['total']} steps"
+    yield f"  language    {person['language']}"
+    yield f"  excluded    {person['excluded'] or 'no'}"

@@ -1,7 +1,7 @@
 """A study's texts as Markdown: headings, lists, bold, italics and links, nothing else.
 
-Pages get a tree of plain data and build elements from it, so no text is ever read as HTML, neither here nor in the
-browser, and the strict content policy needs no exception.
+Pages get a tree of plain data and build elements from it. So no text is ever read as HTML, neither
+here nor in the browser, and the strict content policy needs no exception.
 """
 
 import functools
@@ -12,49 +12,60 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 Node = str | dict[str, Any]
-"""A text, or an element: its tag, its children, and the address of a link or the level of a heading."""
+"""A text, or an element: its tag, its children, a link's address or a heading's level."""
 
 _RULES = ("paragraph", "heading", "list", "text", "newline", "escape", "emphasis", "link")
 _READER = MarkdownIt("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
+# No other addresses: javascript: would run in the study's own page, relative ones would lead to
+# actions of the study.
 _READER.validateLink = lambda url: url.startswith(("https://", "mailto:"))  # type: ignore[method-assign]
 
 
 @functools.lru_cache(maxsize=256)
-def blocks(text: str) -> list[Node]:
-    """Read a text.
+def parse_markdown(text: str) -> list[Node]:
+    """Parse a text.
 
     Args:
         text: Markdown; a text without marks is paragraphs.
 
     Returns:
-        Elements of the tags p, heading, ul, ol, li, strong, em and a. The headings that the author uses have the levels
-        1, 2, … without gaps, whatever they are in the text: the page knows what they stand below.
+        Elements of the tags p, heading, ul, ol, li, strong, em and a. The headings that the author
+        uses have the levels 1, 2, … without gaps, whatever they are in the text: the page knows
+        what they stand below.
     """
     tokens = _READER.parse(text)
     used = sorted({token.tag for token in tokens if token.type == "heading_open"})
-    return _tree(tokens, {tag: level for level, tag in enumerate(used, start=1)})
+    levels = {tag: level for level, tag in enumerate(used, start=1)}
+    return _tree(tokens, levels)
 
 
 def _tree(tokens: Sequence[Token], levels: dict[str, int]) -> list[Node]:
     """Nest a flat list of opening and closing tokens."""
+    # The children of every element that is open, the innermost last.
     stack: list[list[Node]] = [[]]
     for token in tokens:
         if token.type == "inline":
             stack[-1] += _tree(token.children or (), levels)
+        elif token.nesting == 1 and token.hidden:
+            # The paragraphs of a tight list are hidden: their children are those of the item. It
+            # is pushed again, because the hidden paragraph is closed as well.
+            stack.append(stack[-1])
         elif token.nesting == 1:
             children: list[Node] = []
-            if not token.hidden:  # the paragraphs of a tight list are hidden
-                stack[-1].append(_element(token, children, levels))
-            stack.append(stack[-1] if token.hidden else children)
+            stack[-1].append(_element(token, children, levels))
+            stack.append(children)
         elif token.nesting == -1:
             stack.pop()
+        elif token.type.endswith("break"):
+            stack[-1].append(" ")
         else:
-            stack[-1].append(" " if token.type.endswith("break") else token.content)
+            stack[-1].append(token.content)
     return stack[0]
 
 
 def _element(token: Token, children: list[Node], levels: dict[str, int]) -> Node:
     if token.type == "heading_open":
         return {"tag": "heading", "level": levels[token.tag], "children": children}
-    address = {"href": token.attrGet("href")} if token.type == "link_open" else {}
-    return {"tag": token.tag, **address, "children": children}
+    if token.type == "link_open":
+        return {"tag": token.tag, "href": token.attrGet("href"), "children": children}
+    return {"tag": token.tag, "children": children}

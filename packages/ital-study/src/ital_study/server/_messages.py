@@ -17,9 +17,10 @@ Code = Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class Join(Message):
-    """Begin, or resume with an ID or a resume code; ``language`` lists languages, the dearest first.
+    """Begin, or resume with an ID or a resume code; ``language`` lists languages, the best first.
 
-    ``ids`` holds the parameters of the link that may identify a person, as ``/api/panel`` names them.
+    ``ids`` holds the parameters of the link that may identify a person, as ``/api/panel`` names
+    them.
     """
 
     ids: Ids = Field(default={})
@@ -50,7 +51,10 @@ class Nothing(Message):
 
 
 class CheckAnswers(Message):
-    """Answers to the questions, by index; ``tries_left`` as the page showed it, so that a double click counts once."""
+    """Answers to the questions, by index.
+
+    ``tries_left`` is as the page showed it, so that a double click counts once.
+    """
 
     answers: Annotated[list[Choice], Field(max_length=100)]
     tries_left: Count | None = None
@@ -66,7 +70,10 @@ class TakeStep(Message):
 
 
 class PageAnswers(Message):
-    """Answers to a page of questions, by the id of the question; options and points of scales count from 1."""
+    """Answers to a page of questions, by the id of the question.
+
+    Options and points of scales count from 1.
+    """
 
     page: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,60}$")]
     place: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,16}$")]
@@ -87,7 +94,10 @@ class Comments(Message):
 
 
 class Leave(Message):
-    """Leave, and keep or delete what is stored; to delete, some browsers must send the resume code."""
+    """Leave, and keep or delete what is stored.
+
+    To delete, some browsers must send the resume code.
+    """
 
     keep: bool
     code: Code | None = None
@@ -147,7 +157,7 @@ class PlayStep(Message):
 
 
 class Problem(BaseModel):
-    """An error: a sentence for people, a word for programs and, if it helps, the current state of the study."""
+    """An error: a sentence for people, a word for programs, and the current state if it helps."""
 
     error: str
     code: str

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -22,65 +22,98 @@ from ital_study.store.tables import audit, participants, steps
 from ital_study.store.times import iso
 
 MOST_LISTED = 2000  # participants on the dashboard; the export includes all
+# Pace and curves read every step. They are kept for this many times as long as they took, so that
+# an open dashboard takes no more than a twentieth of a processor.
+KEPT_TIMES = 20
+GONE = ("declined", "failed_check", "left")  # stages of people who will not finish
+LISTED_COLUMNS = (
+    "number",
+    "mode",
+    "teacher",
+    "stage",
+    "done",
+    "order",
+    "usable",
+    "released",
+    "excluded",
+)
+
+
+class _OfSteps(NamedTuple):
+    """What the dashboard computes from all steps: seconds per step by participant, and curves."""
+
+    pace: Mapping[int, float]
+    curves: Mapping[str, Any]
 
 
 class Dashboard:
-    """Recruitment, progress, drop-outs, balance and learning curves, for the current configuration."""
+    """Recruitment, progress, drop-outs, balance and curves, for the current configuration."""
 
     def __init__(self, store: Store, config: Config, rules: Callable[[str], StudyRules]) -> None:
-        self._store, self._config = store, config
+        self._store = store
+        self._config = config
         self._flags = FlagsOfPeople(store, rules)
         self._unreadable = UnreadableRows(store, rules)
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[float, tuple[dict[int, float], dict[str, Any]]]] = {}
+        # By mode: until when it is kept (monotonic), and what was computed.
+        self._kept: dict[str, tuple[float, _OfSteps]] = {}
 
     def overview(self, mode: str) -> dict[str, Any]:
-        """Everything that the dashboard shows for one mode."""
+        """Return everything that the dashboard shows for one mode."""
         config = self._config
-        since = operations.now() - operations.release_after(config)
         with self._store.reading() as connection:
             everyone = operations.everyone(connection)
             paused = operations.is_paused(connection)
-        pace, curves = self._of_steps(mode)
         listed = [each for each in everyone if each.mode == mode]
-        shown = listed[-MOST_LISTED:]
-        current = [each for each in listed if each.config == config.hash]
-        joined = [each for each in current if has_consented(each)]
-        open_now = [each for each in current if is_open(each, since)]
-        usable = [each for each in current if counts(each)]
-        orders = Counter(each.order for each in [*usable, *open_now] if each.order)
-        firsts = _orders.firsts(orders, len(config.maps), config.learners)
+        # Whoever was seen before that gave the slot back, and counts as a drop-out.
+        since = operations.now() - operations.release_after(config)
+        of_steps = self._of_steps(mode)
         return {
             "study": study_facts(config.public()) | {"name": config.name},
             "mode": mode,
             "paused": paused,
             "counts": dict(Counter(each.stage for each in listed)),
-            "modes": {name: sum(each.mode == name for each in everyone) for name in MODES},
-            "intake": {"max": config.intake, "joined": len(joined), "usable": len(usable)},
-            "orders": _orders_table(usable, open_now),
-            "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
+            "modes": _numbers_by_mode(everyone),
+            **_recruitment(listed, config, since),
             "flags": config.quality.texts(),
-            "participants": self._flags.added(
-                [_listed(each, pace, config, since) for each in shown], shown
-            ),
+            "participants": self._rows(listed, of_steps.pace, since),
             "dropouts": _drop_outs(listed, since),
-            "curves": curves,
-            "warnings": _warnings(listed, config)
-            + unreadable_note(self._unreadable.counts(listed)),
+            "curves": of_steps.curves,
+            "warnings": self._warnings(listed),
         }
 
-    def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:
-        """Pace and curves, which read every step. They are cached, longer if they take longer to compute."""
+    def _rows(
+        self, listed: Sequence[Participant], pace: Mapping[int, float], since: int
+    ) -> list[dict[str, Any]]:
+        newest = listed[-MOST_LISTED:]
+        rows = [_listed_row(each, pace, self._config, since) for each in newest]
+        return self._flags.added(rows, newest)
+
+    def _warnings(self, listed: Sequence[Participant]) -> list[str]:
+        unreadable = unreadable_note(self._unreadable.counts(listed))
+        others = sum(each.config != self._config.hash for each in listed)
+        if not others:
+            return unreadable
+        of_others = (
+            f"{others} participants saw another version of the configuration; balance and curves "
+            "leave them out."
+        )
+        return [of_others, *unreadable]
+
+    def _of_steps(self, mode: str) -> _OfSteps:
+        """Return pace and curves, from the cache if they were computed a moment ago."""
+        # The lock is held while they are computed: two dashboards share one computation.
         with self._lock:
-            until, pace_and_curves = self._kept.get(mode, (0.0, ({}, {})))
+            until, kept = self._kept.get(mode, (0.0, _OfSteps({}, {})))
             began = time.monotonic()
-            if began > until:
-                with self._store.reading() as connection:
-                    pace = {row[0]: row[1] for row in connection.execute(_pace(mode))}
-                    pace_and_curves = pace, _curves(connection, self._config, mode)
-                ended = time.monotonic()
-                self._kept[mode] = ended + 20 * (ended - began), pace_and_curves
-            return pace_and_curves
+            if began <= until:
+                return kept
+            with self._store.reading() as connection:
+                pace = {row[0]: row[1] for row in connection.execute(_pace_query(mode))}
+                computed = _OfSteps(pace, _curves(connection, self._config, mode))
+            ended = time.monotonic()
+            self._kept[mode] = (ended + KEPT_TIMES * (ended - began), computed)
+            return computed
 
     def forget(self) -> None:
         """Clear the cache, because a participant was deleted, excluded or included."""
@@ -89,23 +122,49 @@ class Dashboard:
 
 
 def is_open(participant: Participant, since: int) -> bool:
-    """Whether a participant is active: not finished, not released or excluded, and seen recently."""
-    on_the_way = (
-        participant.stage in operations.OPEN
-        and not participant.usable
-        and participant.excluded is None
-    )
-    return on_the_way and not participant.released and participant.seen_at > since
+    """Return whether a participant is active: on the way, with a slot, and seen recently."""
+    if participant.stage not in operations.OPEN or participant.usable:
+        return False
+    if participant.released or participant.excluded is not None:
+        return False
+    return participant.seen_at > since
 
 
-def counts(participant: Participant) -> bool:
-    """Whether a participant is a usable completion that the researcher did not exclude."""
+def is_counted(participant: Participant) -> bool:
+    """Return whether a participant is a usable completion, and not excluded by the researcher."""
     return participant.usable and participant.excluded is None
 
 
-def _pace(mode: str) -> Any:
-    """Mean seconds between the steps of a round, by participant."""
+def _numbers_by_mode(everyone: Sequence[Participant]) -> dict[str, int]:
+    numbers = Counter(each.mode for each in everyone)
+    return {mode: numbers[mode] for mode in MODES}
+
+
+def _recruitment(listed: Sequence[Participant], config: Config, since: int) -> dict[str, Any]:
+    """Return the intake and the balance of orders; other versions of the study do not count."""
+    current = [each for each in listed if each.config == config.hash]
+    joined = sum(has_consented(each) for each in current)
+    usable = Counter(each.order for each in current if is_counted(each))
+    on_the_way = Counter(each.order for each in current if is_open(each, since))
+    # Before the check there is no order yet.
+    orders = sorted(order for order in {*usable, *on_the_way} if order)
+    in_use = {order: usable[order] + on_the_way[order] for order in orders}
+    firsts = _orders.firsts(in_use, len(config.maps), config.learners)
+    names = [study_map.name for study_map in config.maps]
+    return {
+        "intake": {"max": config.intake, "joined": joined, "usable": usable.total()},
+        "orders": [
+            {"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders
+        ],
+        "firsts": dict(zip(names, firsts, strict=True)),
+    }
+
+
+def _pace_query(mode: str) -> Any:
+    """Return a query of the mean seconds between the steps of a round, by participant."""
     s = steps.c
+    # Within rounds, because between them people read, answer questions and rest. A round with n
+    # steps has n - 1 gaps, and its span is their sum.
     per_round = (
         sa.select(
             s.participant,
@@ -117,7 +176,9 @@ def _pace(mode: str) -> Any:
         .group_by(s.participant, s.map, s.learner)
         .subquery()
     )
-    span, gaps = sa.func.sum(per_round.c.span), sa.func.sum(per_round.c.gaps)
+    span = sa.func.sum(per_round.c.span)
+    gaps = sa.func.sum(per_round.c.gaps)
+    # PostgreSQL would divide whole numbers.
     seconds = sa.cast(span, sa.Float) / sa.cast(gaps, sa.Float) / 1000.0
     return (
         sa.select(per_round.c.participant, seconds)
@@ -126,55 +187,54 @@ def _pace(mode: str) -> Any:
     )
 
 
-def _listed(
-    participant: Participant, pace: dict[int, float], config: Config, since: int
+def _listed_row(
+    participant: Participant, pace: Mapping[int, float], config: Config, since: int
 ) -> dict[str, Any]:
     seconds = pace.get(participant.number)
-    columns = (
-        "number",
-        "mode",
-        "teacher",
-        "stage",
-        "done",
-        "order",
-        "usable",
-        "released",
-        "excluded",
-    )
-    return {name: getattr(participant, name) for name in columns} | {
+    if seconds is not None:
+        seconds = round(float(seconds), 2)
+    return {name: getattr(participant, name) for name in LISTED_COLUMNS} | {
         "total": config.total_steps,
         "started": iso(participant.joined_at),
         "last_seen": iso(participant.seen_at),
-        "seconds_per_step": None if seconds is None else round(float(seconds), 2),
+        "seconds_per_step": seconds,
         "open": is_open(participant, since),
         "current_version": participant.config == config.hash,
     }
 
 
-def _orders_table(
-    counted: Sequence[Participant], open_now: Sequence[Participant]
-) -> list[dict[str, Any]]:
-    usable = Counter(each.order for each in counted)
-    on_the_way = Counter(each.order for each in open_now)
-    orders = sorted({order for order in (*usable, *on_the_way) if order})
-    return [
-        {"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders
-    ]
-
-
 def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]]:
-    """Where participants who will not finish stopped: abandoned, left, declined, failed."""
-    stages = Counter(
-        each.stage
-        for each in listed
-        if each.stage in ("declined", "failed_check", "left")
-        or (each.stage in operations.OPEN and not each.usable and not is_open(each, since))
-    )
+    """Count where participants who will not finish stopped: abandoned, left, declined, failed."""
+    stages = Counter(each.stage for each in listed if _has_dropped_out(each, since))
     return [{"stage": stage, "n": n} for stage, n in stages.items()]
 
 
+def _has_dropped_out(participant: Participant, since: int) -> bool:
+    if participant.stage in GONE:
+        return True
+    if participant.stage not in operations.OPEN or participant.usable:
+        return False
+    return not is_open(participant, since)
+
+
 def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, Any]:
-    """Mean distance to the truth after every step, over usable and active participants."""
+    """Return the mean distance to the truth after every step, over participants who count."""
+    beliefs = _beliefs_by_step(connection, config, mode)
+    curves: dict[str, Any] = {}
+    for study_map in config.maps:
+        truth = np.asarray(study_map.rewards, np.float32).ravel()
+        curves[study_map.name] = {}
+        for learner in config.learners:
+            # By step: bytes of the beliefs, one per participant who took it.
+            by_step = beliefs[study_map.name, learner]
+            curves[study_map.name][learner] = _curve(by_step, truth, config.steps)
+    return curves
+
+
+def _beliefs_by_step(
+    connection: sa.Connection, config: Config, mode: str
+) -> dict[tuple[str, str], dict[int, list[bytes]]]:
+    """Return stored beliefs by map and learner, and by step therein."""
     s = steps.c
     query = (
         sa.select(s.map, s.learner, s.step, s.state)
@@ -185,44 +245,38 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
             participants.c.excluded.is_(None),
         )
     )
-    truths = {on.name: np.asarray(on.rewards, np.float32).ravel() for on in config.maps}
-    beliefs: dict[tuple[str, str, int], list[bytes]] = defaultdict(list)
-    for name, learner, step, state in connection.execute(query):
-        if name in truths:
-            beliefs[name, learner, step].append(state)
-    curves: dict[str, Any] = {}
-    for name, truth in truths.items():
-        curves[name] = {}
-        for learner in config.learners:
-            taken = [t for t in range(1, config.steps + 1) if beliefs.get((name, learner, t))]
-            stacked = [
-                np.frombuffer(b"".join(beliefs[name, learner, t]), "<f4").reshape(-1, truth.size)
-                for t in taken
-            ]
-            distances = [np.linalg.norm(each - truth, axis=1) for each in stacked]
-            curves[name][learner] = {
-                "step": taken,
-                "distance_mean": [round(float(at.mean()), 4) for at in distances],
-                "distance_sem": [
-                    round(float(at.std(ddof=1) / np.sqrt(len(at))), 4) if len(at) > 1 else None
-                    for at in distances
-                ],
-                "n": len(distances[0]) if distances else 0,
-            }
-    return curves
+    names = {study_map.name for study_map in config.maps}
+    beliefs: dict[tuple[str, str], dict[int, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    for map_name, learner, step, state in connection.execute(query):
+        if map_name in names:  # not the warm-up
+            beliefs[map_name, learner][step].append(state)
+    return beliefs
 
 
-def _warnings(listed: Sequence[Participant], config: Config) -> list[str]:
-    others = sum(each.config != config.hash for each in listed)
-    if not others:
-        return []
-    return [
-        f"{others} participants saw another version of the configuration; balance and curves leave them out."
-    ]
+def _curve(beliefs: Mapping[int, list[bytes]], truth: np.ndarray, steps: int) -> dict[str, Any]:
+    """Return the curve of one robot on one map; steps that nobody has taken are left out."""
+    taken = [step for step in range(1, steps + 1) if step in beliefs]
+    distances = []
+    for step in taken:
+        # (participant, cell); all beliefs of a step are read at once, because there are many.
+        believed = np.frombuffer(b"".join(beliefs[step]), "<f4").reshape(-1, truth.size)
+        distances.append(np.linalg.norm(believed - truth, axis=1))
+    return {
+        "step": taken,
+        "distance_mean": [round(float(of_step.mean()), 4) for of_step in distances],
+        "distance_sem": [_standard_error(of_step) for of_step in distances],
+        "n": len(distances[0]) if distances else 0,
+    }
+
+
+def _standard_error(values: np.ndarray) -> float | None:
+    if len(values) < 2:
+        return None
+    return round(float(values.std(ddof=1) / np.sqrt(len(values))), 4)
 
 
 def audit_entries(store: Store, most: int = 1000) -> list[dict[str, Any]]:
-    """The newest audit records first."""
+    """Return audit records, the newest first."""
     with store.reading() as connection:
         rows = connection.execute(sa.select(audit).order_by(audit.c.id.desc()).limit(most)).all()
     return [

@@ -16,13 +16,18 @@ from ital_study.server._app_state import app_state
 from ital_study.server._participants import ResearcherCookie
 
 FOLDER = Path(str(importlib.resources.files("ital_study") / "pages"))
-# Set here, because the system's table of types may be wrong, and with nosniff a script of a wrong type does not run.
+# Set here, because the system's table of types may be wrong, and with nosniff a script of a wrong
+# type does not run.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# A word, so that pages that have loaded their words say it in their own language.
+TRIAL_BANNER = (
+    '<div class="mode-banner" role="status" data-word="trial.banner">{trial.banner}</div>'
+)
 
 router = APIRouter(include_in_schema=False)
 play_router = APIRouter(include_in_schema=False)
@@ -31,25 +36,25 @@ play_router = APIRouter(include_in_schema=False)
 def page(
     request: Request, name: str, words: Mapping[str, str] = languages.shipped_words("en")
 ) -> Response:
-    """A page of the package with its ``{key}`` replaced by words, and the banner of a trial at its top."""
+    """Return a page of the package with its ``{key}`` replaced by words.
+
+    A trial has a banner at the top of every page.
+    """
     text = (FOLDER / name).read_text(encoding="utf-8")
     state = getattr(request.app.state, "ital", None)  # ital play has none
     if state is not None and state.settings.trial:
-        # Pages that have loaded their words say it in their own language.
-        shown = (
-            '<div class="mode-banner" role="status" data-word="trial.banner">{trial.banner}</div>'
-        )
-        text = re.sub(r"(<body[^>]*>)", lambda body: f"{body[1]}\n    {shown}", text, count=1)
+        text = re.sub(r"(<body[^>]*>)", rf"\1\n    {TRIAL_BANNER}", text, count=1)
     text = re.sub(r"\{([a-z_.]+)\}", lambda key: html.escape(words[key[1]]), text)
     return Response(text, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
 
 
 def problem(request: Request, status: int, code: str, error: str) -> Response:
-    """A page that says what is wrong, in the visitor's language.
+    """Return a page that says what is wrong, in the visitor's language.
 
     It leads to the study with what the link says.
     """
-    title, words = "ital", {"language": "en", **languages.shipped_words("en")}
+    title = "ital"
+    words = {"language": "en", **languages.shipped_words("en")}
     state = getattr(request.app.state, "ital", None)  # ital play has none
     if state is not None:
         words = visitor_words(request)
@@ -57,25 +62,28 @@ def problem(request: Request, status: int, code: str, error: str) -> Response:
         error = words.get(f"refused.{code}", error)
     root = f"{request.scope.get('root_path', '')}/"
     query = request.url.query
-    said = {
+    of_problem = {
         "problem.title": title,
         "problem.status": str(status),
         "problem.text": error,
         "problem.root": root,
         "problem.link": f"{root}?{query}" if query else root,
     }
-    answer = page(request, "problem.html", {**words, **said})
+    answer = page(request, "problem.html", {**words, **of_problem})
     answer.status_code = status
     return answer
 
 
 def visitor_words(request: Request) -> dict[str, str]:
-    """The words of the study's language that fits the visitor best, for what is read before scripts run."""
+    """Return the words of the study's language that fits the visitor best.
+
+    They are for what is read before scripts run.
+    """
     config = app_state(request).study.config
+    # Browsers list languages by preference, so their weights (;q=0.8) say nothing new.
     accepted = re.sub(r";[^,]*", "", request.headers.get("accept-language", ""))
-    language = languages.best(
-        f"{request.query_params.get('lang', '')},{accepted}", config.languages
-    )
+    wished = request.query_params.get("lang", "")
+    language = languages.best(f"{wished},{accepted}", config.languages)
     return {"language": language, **config.words_in(language)}
 
 
@@ -122,14 +130,19 @@ async def to_play() -> Response:
 
 
 class Static(StaticFiles):
-    """Scripts, styles and pictures, with types set here; browsers always check for a new version."""
+    """Scripts, styles and pictures, with types set here.
+
+    Browsers always check for a new version.
+    """
 
     def file_response(self, full_path: Any, *args: Any, **kwargs: Any) -> Response:
-        """A file with its headers."""
+        """Return a file with its headers."""
         response = super().file_response(full_path, *args, **kwargs)
         response.headers["Cache-Control"] = "no-cache"
-        if Path(full_path).suffix in TYPES and "content-type" in response.headers:
-            response.headers["Content-Type"] = TYPES[Path(full_path).suffix]
+        kind = TYPES.get(Path(full_path).suffix)
+        # An answer without content ("not modified") has no type.
+        if kind is not None and "content-type" in response.headers:
+            response.headers["Content-Type"] = kind
         return response
 
 

@@ -8,18 +8,24 @@ from fastapi import APIRouter, Cookie, Depends, Header, Query, Request, Response
 
 from ital_study.config import languages
 from ital_study.server import _messages as messages
-from ital_study.server import _security
 from ital_study.server._app_state import AppState, address_of, app_state
 from ital_study.server._arrival import Visit, arrive
-from ital_study.server._plain import Refused
-from ital_study.server._study import LiveStudy
+from ital_study.server._errors import Refused
+from ital_study.server._keys import (
+    PARTICIPANT_AGE,
+    PARTICIPANT_COOKIE,
+    RESEARCHER_COOKIE,
+    same_secret,
+)
+from ital_study.server._study import UNKNOWN_PARTICIPANT, LiveStudy
 from ital_study.store.operations import Closed
 from ital_study.store.records import Event
+from ital_study.store.rows import Noticed
 
 router = APIRouter(prefix="/api", tags=["participant"])
 
-ParticipantCookie = Annotated[str | None, Cookie(alias=_security.PARTICIPANT_COOKIE)]
-ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)]
+ParticipantCookie = Annotated[str | None, Cookie(alias=PARTICIPANT_COOKIE)]
+ResearcherCookie = Annotated[str | None, Cookie(alias=RESEARCHER_COOKIE)]
 CsrfToken = Annotated[str | None, Header(alias="X-CSRF-Token", max_length=200)]
 State = dict[str, Any]
 
@@ -51,11 +57,14 @@ class Page:
 
     @property
     def proven(self) -> bool:
-        """Whether this browser gave the consent or the resume code, not only an identity that others may know."""
+        """Whether this browser gave the consent or the resume code.
+
+        Others may know an identity, so that alone does not count.
+        """
         return self.study.keys.is_proven(self.cookie)
 
     async def answer(self, action: Awaitable[State]) -> State:
-        """The state after an action, with the resume code if this browser may see it."""
+        """Return the state after an action, with the resume code if this browser may see it."""
         try:
             return show_code(self.study, await action, self.cookie)
         except Refused as refused:
@@ -65,7 +74,7 @@ class Page:
 
 
 def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
-    """A state with the resume code, if the cookie is of a browser that may see it."""
+    """Return a state with the resume code, if the cookie is of a browser that may see it."""
     uid = study.keys.participant_of(cookie)
     if uid is None or not state.get("csrf") or not study.keys.is_proven(cookie):
         return state
@@ -85,33 +94,40 @@ async def join(
 ) -> State:
     """Begin the study, or resume it with an ID, a resume code or a cookie."""
     app = app_state(request)
-    mode = "trial" if app.settings.trial and body.mode == "live" else body.mode
-    simulation = _security.same(body.key, app.settings.simulation_key)
-    if body.mode != "live" and not simulation and app.researcher(researcher) is None:
+    is_simulation = same_secret(body.key, app.settings.simulation_key)
+    if body.mode != "live" and not is_simulation and app.researcher(researcher) is None:
         raise Refused(403, "forbidden", "Only the researcher may do this.")
     if body.teacher is not None and body.mode != "simulated":
         raise Refused(422, "invalid", "Only simulated participants may send a teacher's name.")
-    if not simulation:
-        # An unknown resume code counts more, so that nobody can try many.
+    if not is_simulation:
         app.limit(app.joins, address_of(request))
-    teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
-    visit = Visit(mode, teacher, body.ids, body.resume, cookie, body.language or "")
     try:
-        arrival = await arrive(app.study, visit)
+        arrival = await arrive(app.study, _visit_of(body, app.settings.trial, cookie))
     except Refused as refused:
+        # An unknown resume code has a limit of its own, so that nobody can try many.
         if refused.code == "unknown_code":
             app.limit(app.codes, address_of(request))
         raise
     if arrival.uid is None:
         return arrival.state
     signed = app.study.keys.participant_cookie(arrival.uid, arrival.proven)
-    set_cookie(request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
+    set_cookie(request, response, PARTICIPANT_COOKIE, signed, PARTICIPANT_AGE)
     return show_code(app.study, arrival.state, signed)
+
+
+def _visit_of(body: messages.Join, is_trial: bool, cookie: str | None) -> Visit:
+    mode: str = body.mode
+    if is_trial and mode == "live":
+        mode = "trial"
+    teacher = "human"
+    if mode == "simulated":
+        teacher = body.teacher or "machine"
+    return Visit(mode, teacher, body.ids, body.resume, cookie, body.language or "")
 
 
 @router.get("/panel")
 async def panel(request: Request) -> State:
-    """Which parameters of its link a page sends when it joins, and whether one of them is needed."""
+    """Which parameters of its link a page sends when it joins, and whether one is needed."""
     panel = app_state(request).study.config.panel
     return {"identity": list(panel.identity), "required": panel.required}
 
@@ -146,21 +162,26 @@ async def language(page: ByPage, body: messages.ChosenLanguage) -> State:
 
 @router.post("/consent", responses=ERRORS)
 async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
-    """Accept or decline the consent. Places are taken here: a full study answers with the stage ``closed``."""
-    uid, study = page.uid, page.study
+    """Accept or decline the consent.
+
+    Places are taken here: a full study answers with the stage ``closed``.
+    """
+    uid = page.uid
+    study = page.study
     try:
         state = await page.answer(study.consent(uid, body.accepted, body.version, page.cookie))
     except Closed:
         return await study.closed(uid)
     if state["stage"] == "declined":
-        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
-    elif study.gave_consent(uid, page.cookie):
-        signed = study.keys.participant_cookie(uid)
-        set_cookie(
-            page.request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE
-        )
-        return show_code(study, state, signed)
-    return state
+        drop_cookie(page.request, response, PARTICIPANT_COOKIE)
+        return state
+    if not study.gave_consent(uid, page.cookie):
+        return state
+    # Others may know the identity, but only one browser gave the consent: from now on it is
+    # proven to be the participant's.
+    signed = study.keys.participant_cookie(uid)
+    set_cookie(page.request, response, PARTICIPANT_COOKIE, signed, PARTICIPANT_AGE)
+    return show_code(study, state, signed)
 
 
 @router.post("/instructions", responses=ERRORS)
@@ -178,9 +199,8 @@ async def check(page: ByPage, body: messages.CheckAnswers) -> State:
 @router.post("/answers", responses=ERRORS)
 async def answers(page: ByPage, body: messages.PageAnswers) -> State:
     """Take the answers to a page of questions. Repeating the request changes nothing."""
-    return await page.answer(
-        page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
-    )
+    action = page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
+    return await page.answer(action)
 
 
 @router.post("/steps", responses=ERRORS)
@@ -192,28 +212,31 @@ async def steps(page: ByPage, body: messages.TakeStep) -> State:
 
 @router.post("/attention", responses=ERRORS)
 async def attention(page: ByPage, body: messages.TakeStep) -> State:
-    """Take the answer to an attention check before a step. Repeating the request changes nothing."""
+    """Take the answer to an attention check before a step.
+
+    Repeating the request changes nothing.
+    """
     timing = body.timing.model_dump(exclude_none=True)
-    return await page.answer(
-        page.study.attention(page.uid, body.round, body.step, body.choice, timing)
-    )
+    action = page.study.attention(page.uid, body.round, body.step, body.choice, timing)
+    return await page.answer(action)
 
 
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """Store events of the page: focus lost and regained, changes of choice."""
-    happened = [
-        Event(
-            new.kind,
-            new.data.model_dump(exclude_unset=True),
-            "client",
-            None if new.at is None else round(new.at),
-        )
-        for new in body.events
-    ]
-    uid, app = page.uid, app_state(page.request)
+    happened = [_event_of(noticed) for noticed in body.events]
+    uid = page.uid
+    app = app_state(page.request)
     app.limit(app.events, uid, len(happened))
     return await page.study.events(uid, happened)
+
+
+def _event_of(noticed: Noticed) -> Event:
+    client_at = None
+    if noticed.at is not None:
+        client_at = round(noticed.at)
+    # Only what was sent: defaults would be stored as if the page had seen them.
+    return Event(noticed.kind, noticed.data.model_dump(exclude_unset=True), "client", client_at)
 
 
 @router.post("/comments", responses=ERRORS)
@@ -229,30 +252,31 @@ async def leave(page: ByPage, response: Response, body: messages.Leave) -> State
     try:
         state = await page.answer(page.study.leave(page.uid, body.keep, body.code, page.proven))
     except Refused as refused:
+        # A wrong code counts, so that nobody can try many to delete another person's data.
         if refused.code == "code_needed" and body.code is not None:
             app.limit(app.codes, address_of(page.request))
         raise
     if not body.keep or state["stage"] == "declined":
-        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
+        drop_cookie(page.request, response, PARTICIPANT_COOKIE)
     return state
 
 
 def uid_of(app: AppState, cookie: str | None) -> str:
-    """The participant of a cookie."""
+    """Return the participant of a cookie."""
     uid = app.study.keys.participant_of(cookie)
     if uid is None:
-        raise Refused(401, "unknown", "We do not know you yet. Please open the study link again.")
+        raise Refused(401, "unknown", UNKNOWN_PARTICIPANT)
     return uid
 
 
 def check_token(token: str | None, expected: str) -> None:
     """Raise if the page did not send the right token."""
-    if not _security.same(token, expected):
+    if not same_secret(token, expected):
         raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:
-    """A cookie that scripts cannot read and other sites cannot send."""
+    """Set a cookie that scripts cannot read and other sites cannot send."""
     response.set_cookie(name, value, max_age=age, **_kind_of_cookie(request))
 
 
@@ -262,9 +286,9 @@ def drop_cookie(request: Request, response: Response, name: str) -> None:
 
 
 def _kind_of_cookie(request: Request) -> Any:
-    path = f"{app_state(request).settings.prefix}/"
     return {
-        "path": path,
+        # Other pages of a shared host never get the cookie.
+        "path": f"{app_state(request).settings.prefix}/",
         "httponly": True,
         "samesite": "strict",
         "secure": request.url.scheme == "https",

@@ -1,4 +1,4 @@
-"""``ital play``: teach three robots side by side. Nothing is stored: each request holds all choices."""
+"""``ital play``: teach three robots side by side. Nothing is stored: requests hold all choices."""
 
 import functools
 import secrets
@@ -8,10 +8,10 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from ital_study.config import languages
-from ital_study.robots.rules import Mind, StudyRules
+from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.server import _messages as messages
+from ital_study.server._errors import Refused
 from ital_study.server._participants import ERRORS
-from ital_study.server._plain import Refused
 from ital_study.simulation.arms import MATCHED
 
 ROBOTS = {
@@ -33,7 +33,9 @@ async def words() -> dict[str, Any]:
 async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
     """Robots that know nothing yet."""
     rules: StudyRules = request.app.state.rules
-    seed = secrets.randbelow(2**31) if body.seed is None else body.seed
+    seed = body.seed
+    if seed is None:
+        seed = secrets.randbelow(2**31)
     return scene(rules, body.map or rules.config.maps[0].name, seed, [])
 
 
@@ -44,60 +46,88 @@ async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
 
 
 def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
-    """All robots after the same choices, and the arrows that come next."""
+    """Return all robots after the same choices, and the arrows that come next."""
     config = rules.config
-    if name not in [on.name for on in config.maps]:
-        raise Refused(422, "invalid", "There is no such map.")
-    arrows = rules.candidates(seed, name)
-    if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
-        raise Refused(422, "invalid", "There is no such arrow.")
+    _check_choices(rules, name, seed, choices)
+    all_arrows = rules.candidates(seed, name)
     beliefs = {
         kind: _replayed(rules, seed, name, learner, tuple(choices))
         for kind, learner in ROBOTS.items()
     }
-    shown = arrows[len(choices)] if len(choices) < len(arrows) else None
+    robots = {
+        kind: rules.picture(belief)._asdict() | {"measures": rules.measures(name, belief)}
+        for kind, belief in beliefs.items()
+    }
+    arrows = None
+    best = None
+    if len(choices) < len(all_arrows):
+        offered = all_arrows[len(choices)]
+        arrows = [arrow._asdict() for arrow in offered]
+        best = _best_choices(rules, name, beliefs, offered)
+    target = np.asarray(rules.truth(name).target)
     return {
         "map": name,
-        "maps": [on.name for on in config.maps],
+        "maps": [study_map.name for study_map in config.maps],
         "seed": seed,
         "size": config.size,
         "step": len(choices),
-        "steps": len(arrows),
+        "steps": len(all_arrows),
         "palette": config.palette,
         "truth": [cell for row in rules.map(name).rewards for cell in row],
-        "arrows": None if shown is None else [arrow._asdict() for arrow in shown],
-        "best": None
-        if shown is None
-        else {kind: rules.best(name, w, shown) for kind, w in beliefs.items()},
-        "best_reward": rules.measures(name, np.asarray(rules.truth(name).target))["reward"],
-        **{
-            kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)}
-            for kind, w in beliefs.items()
-        },
+        "arrows": arrows,
+        "best": best,
+        "best_reward": rules.measures(name, target)["reward"],
+        **robots,
     }
+
+
+def _check_choices(rules: StudyRules, name: str, seed: int, choices: list[int]) -> None:
+    """Raise if there is no such map, or no arrow that was chosen."""
+    if name not in [study_map.name for study_map in rules.config.maps]:
+        raise Refused(422, "invalid", "There is no such map.")
+    too_many = len(choices) > len(rules.candidates(seed, name))
+    if too_many or any(choice >= rules.config.candidates for choice in choices):
+        raise Refused(422, "invalid", "There is no such arrow.")
+
+
+def _best_choices(
+    rules: StudyRules, name: str, beliefs: dict[str, np.ndarray], arrows: list[Arrow]
+) -> dict[str, int]:
+    return {kind: rules.best(name, belief, arrows) for kind, belief in beliefs.items()}
 
 
 def _replayed(
     rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]
 ) -> np.ndarray:
-    """The belief after these choices; usually only the last choice is new."""
-    for i in range(
-        len(choices)
-    ):  # shorter sequences first, so that each finds its predecessor in the cache
-        _after(rules, seed, name, learner, choices[:i])
+    """Return the belief after these choices; usually only the last choice is new."""
+    # Shorter sequences first: each finds its predecessor in the cache, so the recursion is never
+    # deeper than one call, however long the play.
+    for count in range(len(choices)):
+        _after(rules, seed, name, learner, choices[:count])
     return _after(rules, seed, name, learner, choices).belief
 
 
 @functools.lru_cache(maxsize=4096)
 def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
     if not choices:
-        return rules.mind("naive" if learner == MATCHED else learner, rules.start(seed, name))
-    shown = rules.candidates(seed, name)[len(choices) - 1], choices[-1]
+        # The control begins as the naive robot and stays one, but for the length of its steps.
+        kind = "naive" if learner == MATCHED else learner
+        return rules.mind(kind, rules.start(seed, name))
     before = _after(rules, seed, name, learner, choices[:-1])
-    if learner != MATCHED:
-        return rules.update(name, learner, before, *shown)
-    naive, aware = (rules.update(name, kind, before, *shown) for kind in ("naive", "aware"))
-    along, length = naive.belief - before.belief, np.linalg.norm(aware.belief - before.belief)
-    return naive._replace(
-        belief=before.belief + along * (length / (np.linalg.norm(along) or np.inf))
-    )
+    arrows = rules.candidates(seed, name)[len(choices) - 1]
+    if learner == MATCHED:
+        return _matched_update(rules, name, before, arrows, choices[-1])
+    return rules.update(name, learner, before, arrows, choices[-1])
+
+
+def _matched_update(
+    rules: StudyRules, name: str, before: Mind, arrows: list[Arrow], choice: int
+) -> Mind:
+    """Move in the naive robot's direction by the length of the aware robot's step."""
+    naive = rules.update(name, "naive", before, arrows, choice)
+    aware = rules.update(name, "aware", before, arrows, choice)
+    direction = naive.belief - before.belief
+    length = np.linalg.norm(aware.belief - before.belief)
+    # Without a direction there is no step: dividing by infinity makes it zero, not NaN.
+    scale = length / (np.linalg.norm(direction) or np.inf)
+    return naive._replace(belief=before.belief + direction * scale)

@@ -10,7 +10,7 @@ import numpy as np
 from ital_study.robots import attention as _attention
 from ital_study.robots.rules import Arrow, Mind, RobotPicture, StudyRules
 from ital_study.server import _flow
-from ital_study.server._flow import Asked, Round
+from ital_study.server._flow import Asked, NextStep, Round
 from ital_study.store.operations import as_state
 from ital_study.store.records import Participant, StoredStep
 
@@ -32,14 +32,17 @@ class ParticipantSession:
         attended: frozenset[int] = frozenset(),
     ) -> None:
         self.attended = attended
-        self.participant, self.rules, self.config = participant, rules, rules.config
+        self.participant = participant
+        self.rules = rules
+        self.config = rules.config
         self.public = rules.config.public(participant.language)
         self.lock = asyncio.Lock()
+        # Set when the session is dropped: whoever waits for the lock must load a new one.
         self.stale = False
         self.consented_by: str | None = None  # the cookie of the browser that gave the consent
         self.mind: Mind | None = None
         self.picture: RobotPicture | None = None
-        self.arrows: Sequence[Sequence[Arrow]] = ()
+        self.arrows: Sequence[Sequence[Arrow]] = ()  # by step of the round
         self.after: dict[str, Any] | None = None  # what the last step did
         self.enter(self._replayed(stored))
 
@@ -49,11 +52,16 @@ class ParticipantSession:
         return _flow.rounds(self.config, self.participant.order)
 
     @property
-    def place(self) -> tuple[Round, int] | None:
-        """The next round and step; None outside the teaching."""
+    def next_step(self) -> NextStep | None:
+        """The step that comes next; None outside the teaching."""
         if self.participant.stage not in ("warm_up", "teach"):
             return None
-        return _flow.where(self.rounds, self.participant.done)
+        return _flow.next_step(self.rounds, self.participant.done)
+
+    def is_next(self, round_id: str, step: int) -> bool:
+        """Return whether a step (from 0) of a round comes next."""
+        upcoming = self.next_step
+        return upcoming is not None and (upcoming.round.id, upcoming.step) == (round_id, step)
 
     @property
     def asked(self) -> Asked | None:
@@ -67,51 +75,67 @@ class ParticipantSession:
 
     @property
     def attention(self) -> int | None:
-        """The attention check that comes before the next step; None if there is none, or it was answered."""
-        if self.place is None or not self.config.attention:
+        """The attention check before the next step; None if there is none, or it was answered."""
+        if not self.config.attention:
             return None
-        current, t = self.place
+        upcoming = self.next_step
+        if upcoming is None:
+            return None
+        current, t = upcoming
         check = _attention.check_at(self.config, current.map, current.robot, t + 1)
-        return None if check in self.attended else check
+        if check in self.attended:
+            return None
+        return check
 
     def _replayed(self, stored: Sequence[StoredStep]) -> Mind | None:
-        """The robot after the last stored step: a replay of the choices."""
-        number, done = self.participant.number, self.participant.done
-        last = _flow.where(self.rounds, done - 1) if done else None
+        """Return the robot after the last stored step: a replay of the choices."""
+        done = self.participant.done
+        if not done:
+            return None
+        last = _flow.next_step(self.rounds, done - 1)
         if last is None:
             return None
         current, t = last
         by_step = {(step.map, step.learner, step.step): step for step in stored}
         steps = [by_step[current.map, current.learner, i + 1] for i in range(t + 1)]
-        minds = self.rules.replay(
-            number, current.map, current.learner, [step.choice for step in steps]
-        )
-        # The stored belief is what the participant saw; a replay on another machine may round differently. A robot's
-        # memory is not stored, so it comes from the replay.
+        choices = [step.choice for step in steps]
+        # One more mind than steps: the first is the robot at its start.
+        minds = self.rules.replay(self.participant.number, current.map, current.learner, choices)
+        # The stored belief is what the participant saw; a replay on another machine may round
+        # differently. A robot's memory is not stored, so it comes from the replay.
         beliefs = [minds[0].belief, *(as_state(step.state) for step in steps)]
-        if not np.allclose(
-            [mind.belief for mind in minds], beliefs, rtol=TOLERANCE, atol=TOLERANCE
-        ):
-            LOG.error(
-                "participant %d, map %s: the replay differs from what is stored",
-                number,
-                current.map,
-            )
+        self._check_replay(current, [mind.belief for mind in minds], beliefs)
         self.look_back(current, steps[-1], beliefs[-2])
         return minds[-1]._replace(belief=beliefs[-1])
 
+    def _check_replay(
+        self, current: Round, replayed: Sequence[np.ndarray], stored: Sequence[np.ndarray]
+    ) -> None:
+        """Log a difference that rounding cannot explain; the participant continues all the same."""
+        if not np.allclose(replayed, stored, rtol=TOLERANCE, atol=TOLERANCE):
+            LOG.error(
+                "participant %d, map %s: the replay differs from what is stored",
+                self.participant.number,
+                current.map,
+            )
+
     def enter(self, mind: Mind | None = None) -> None:
         """Prepare the next step, with the same robot or a new one."""
-        place, number = self.place, self.participant.number
-        if place is None:
-            self.mind, self.picture, self.arrows = None, None, ()
+        number = self.participant.number
+        upcoming = self.next_step
+        if upcoming is None:
+            self.mind = None
+            self.picture = None
+            self.arrows = ()
             return
-        current, t = place
+        current, t = upcoming
+        # Arrows are drawn for a whole round at once.
         if t == 0 or not self.arrows:
             self.arrows = self.rules.candidates(number, current.map)
         if mind is None or t == 0:
             mind = self.rules.mind(current.learner, self.rules.start(number, current.map))
-        self.mind, self.picture = mind, self.rules.picture(mind.belief)
+        self.mind = mind
+        self.picture = self.rules.picture(mind.belief)
 
     def look_back(
         self,
@@ -120,16 +144,20 @@ class ParticipantSession:
         before: np.ndarray,
         picture: RobotPicture | None = None,
     ) -> None:
-        """Keep the effect of the last step, for the page to show."""
-        shown = picture or self.rules.picture(as_state(step.state))
+        """Keep the effect of the last step, for the page to show.
+
+        ``before`` is the belief before it; ``picture`` saves drawing the robot after it again.
+        """
         hint = None
         if self.config.hint:
             arrows = self.rules.candidates(self.participant.number, current.map)[step.step - 1]
             hint = self.rules.best(current.map, before, arrows)
+        if picture is None:
+            picture = self.rules.picture(as_state(step.state))
         step_facts = {
             "round": current.id,
             "step": step.step - 1,
             "choice": step.choice,
             "hint": hint,
         }
-        self.after = step_facts | shown._asdict()
+        self.after = step_facts | picture._asdict()

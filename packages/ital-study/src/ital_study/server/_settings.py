@@ -1,4 +1,7 @@
-"""Settings from the environment: the researcher's password, secrets and limits. None of them is ever shown."""
+"""Settings from the environment: the researcher's password, secrets and limits.
+
+None of them is ever shown.
+"""
 
 import os
 import re
@@ -9,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ital.errors import InputError
-from ital_study.server._security import Keys
+from ital_study.server._keys import Keys
 
 SHORTEST_PASSWORD = 8
 
@@ -24,15 +27,17 @@ class ServerSettings:
         simulation_key: Key of simulated participants; None: they cannot join.
         joins_per_minute: Maximum number of participants that may join from one address per minute.
         log_ins_per_minute: Maximum number of attempts to log in from one address per minute.
-        origin: The address that participants see, with the path under which a proxy offers the study; None: the Host
-            header and no path.
-        trial: Whether those who join only try the study out: they never count, and every page says so.
+        origin: The address that participants see, with the path under which a proxy offers the
+            study; None: the Host header and no path.
+        trial: Whether those who join only try the study out: they never count, and every page
+            says so.
     """
 
-    password: str = field(repr=False)  # as an argon2 hash
+    # Secrets stay out of the repr, because settings may end in a traceback.
+    password: str = field(repr=False)
     secret: bytes = field(repr=False)
     simulation_key: str | None = field(default=None, repr=False)
-    joins_per_minute: int = 60  # from one address
+    joins_per_minute: int = 60
     log_ins_per_minute: int = 5
     origin: str | None = None
     trial: bool = False
@@ -44,16 +49,21 @@ class ServerSettings:
         Returns:
             Scheme and host; None if there is no origin.
         """
-        return None if self.origin is None else "/".join(self.origin.split("/")[:3])
+        if self.origin is None:
+            return None
+        return "/".join(self.origin.split("/")[:3])
 
     @property
     def prefix(self) -> str:
         """The path of the origin, which all addresses and cookies share.
 
         Returns:
-            A path such as ``/teach``, without a slash at its end; empty if the study has a host of its own.
+            A path such as ``/teach``, without a slash at its end; empty if the study has a host of
+            its own.
         """
-        return "" if self.origin is None else self.origin.removeprefix(str(self.site)).rstrip("/")
+        if self.origin is None:
+            return ""
+        return self.origin.removeprefix(str(self.site)).rstrip("/")
 
     @property
     def fingerprint(self) -> str:
@@ -68,19 +78,24 @@ class ServerSettings:
 def from_environment(
     key_file: Path, environment: Mapping[str, str] = os.environ, *, draw: bool = True
 ) -> ServerSettings:
-    """Read the settings from the environment. A missing secret is generated once and stored in ``key_file``.
+    """Read the settings from the environment.
+
+    A missing secret is generated once and stored in ``key_file``.
 
     Args:
         key_file: File of the secret, beside the database.
         environment: Variables, by default those of the process.
-        draw: Whether to generate a missing secret; False for a database that has been served before.
+        draw: Whether to generate a missing secret; False for a database that has been served
+            before.
 
     Returns:
         The settings.
 
     Raises:
-        InputError: There is no password, a secret is missing, too short or readable by others, or a number is wrong.
+        InputError: There is no password, a secret is missing, too short or readable by others, or
+            a number is wrong.
     """
+    # First, so that no secret is generated for a server that does not start.
     password = password_of(environment)
     return ServerSettings(
         password=password,
@@ -108,7 +123,9 @@ def secret_of(
         InputError: The secret is missing, too short or readable by others.
     """
     secret = _value(environment, "ITAL_STUDY_SECRET")
-    return own_secret(key_file, draw) if secret is None else _strong(secret)
+    if secret is None:
+        return own_secret(key_file, draw)
+    return _strong(secret)
 
 
 def password_of(environment: Mapping[str, str] = os.environ) -> str:
@@ -126,7 +143,8 @@ def password_of(environment: Mapping[str, str] = os.environ) -> str:
     password = _value(environment, "ITAL_STUDY_PASSWORD")
     if password is None:
         raise InputError(
-            "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE to a file with it"
+            "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE "
+            "to a file with it"
         )
     return hash_password(password)
 
@@ -155,7 +173,7 @@ def origin_of(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def hash_password(password: str) -> str:
-    """The Argon2 hash of a password; a hash is returned unchanged."""
+    """Return the Argon2 hash of a password; a hash is returned unchanged."""
     from argon2 import PasswordHasher
 
     if password.startswith("$argon2"):
@@ -168,18 +186,24 @@ def hash_password(password: str) -> str:
 
 
 def own_secret(file: Path, draw: bool = True) -> bytes:
-    """The secret beside the database: generated when first needed, readable only by its owner."""
+    """Return the secret beside the database, generated when first needed.
+
+    Only its owner may read the file.
+    """
     if not draw and not file.exists():
         raise InputError(
-            f"there is no key {file}, but the database was served with one before: put it back, or set "
-            "ITAL_STUDY_SECRET to it"
+            f"there is no key {file}, but the database was served with one before: put it back, "
+            "or set ITAL_STUDY_SECRET to it"
         )
+    # O_EXCL: of two servers that start at once, one draws the secret and the other reads it. The
+    # permissions are set when the file is made, so there is no moment at which others may read it.
     try:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return _strong(_read(file))
     with os.fdopen(handle, "w") as new_file:
         new_file.write(secrets.token_hex(32) + "\n")
+        # On the disk before it is used: without it, no participant could return after a power cut.
         new_file.flush()
         os.fsync(new_file.fileno())
     return _strong(_read(file))
@@ -188,39 +212,50 @@ def own_secret(file: Path, draw: bool = True) -> bytes:
 def _strong(secret: str) -> bytes:
     if len(secret) < 32:
         raise InputError(
-            "the study's secret must have at least 32 characters: leave it out to have one generated"
+            "the study's secret must have at least 32 characters: leave it out to have one "
+            "generated"
         )
     return secret.encode()
 
 
 def _value(environment: Mapping[str, str], name: str) -> str | None:
-    """A secret from the variable NAME, or from the file that NAME_FILE names."""
-    value, file = environment.get(name), environment.get(f"{name}_FILE")
+    """Return a secret from the variable NAME, or from the file that NAME_FILE names."""
+    value = environment.get(name)
     if value:
         return value
-    return _read(Path(file)) if file else None
+    file = environment.get(f"{name}_FILE")
+    if not file:
+        return None
+    return _read(Path(file))
 
 
 def _read(file: Path) -> str:
-    """The first line of a file; raises if others than its owner may read it."""
+    """Return the first line of a file; raise if others than its owner may read it."""
     try:
         mode = file.stat().st_mode
-        # Before reading, because devices that never end, such as /dev/zero, may be read by everybody.
-        if mode & (stat.S_IRWXG | stat.S_IRWXO) and not _is_credential(file):
+        # Before reading: everybody may read devices that never end, such as /dev/zero.
+        is_open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if is_open_to_others and not _is_credential(file):
             raise InputError(f"{file} holds a secret, but others may read it: run chmod 600 {file}")
         text = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise InputError(f"cannot read the secret in {file}: {reason}") from None
+    except OSError as error:
+        raise InputError(f"cannot read the secret in {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read the secret in {file}: not a text file") from None
     if not text:
         raise InputError(f"{file} should hold a secret, but it is empty")
     return text.splitlines()[0]
 
 
 def _is_credential(file: Path) -> bool:
-    """Whether systemd protects the file: its access list looks like a permission of the group."""
+    """Return whether systemd protects the file.
+
+    The access list of such a file looks like a permission of the group.
+    """
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
+    if not folder:
+        return False
+    return file.resolve().parent == Path(folder).resolve()
 
 
 def _whole(environment: Mapping[str, str], name: str, default: int) -> int:

@@ -1,4 +1,9 @@
-"""The running study: where participants are, and what comes next. Nothing is acknowledged before it is stored."""
+"""The running study: where participants are, and what comes next.
+
+Nothing is acknowledged before it is stored. The state in memory changes only after the database has
+committed the change, so a kill at any moment loses nothing that a participant was told: the next
+request rebuilds the state from the database.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -12,11 +17,12 @@ from ital_study.config.configuration import Config
 from ital_study.config.load import parse_config
 from ital_study.robots import attention
 from ital_study.robots.rules import StudyRules
-from ital_study.server import _endings, _flow, _security
+from ital_study.server import _endings, _flow
 from ital_study.server._asking import answers_event
-from ital_study.server._flow import Round
+from ital_study.server._errors import TRY_AGAIN, Refused
+from ital_study.server._flow import Asked, Round
+from ital_study.server._keys import Keys, same_secret
 from ital_study.server._page_state import PageState, ending, over_state, page_state
-from ital_study.server._plain import TRY_AGAIN, Refused
 from ital_study.server._session import ParticipantSession
 from ital_study.server._settings import ServerSettings
 from ital_study.store import NotStored, Store, admission, exclusions, operations
@@ -24,15 +30,20 @@ from ital_study.store.operations import Moved
 from ital_study.store.records import Event, Participant, StoredStep
 
 MOST_SESSIONS = 4096  # participants held in memory
+MOST_ATTEMPTS = 5  # at an action whose participant moved meanwhile
+UNKNOWN_PARTICIPANT = "We do not know you yet. Please open the study link again."
 
 
 class LiveStudy:
     """All actions of the participants' interface."""
 
     def __init__(self, config: Config, store: Store, settings: ServerSettings) -> None:
-        self.config, self.store, self.keys = config, store, _security.Keys(settings.secret)
+        self.config = config
+        self.store = store
+        self.keys = Keys(settings.secret)
         self.trial = settings.trial
-        self._rules: dict[str, StudyRules] = {}
+        self._rules: dict[str, StudyRules] = {}  # by the hash of their configuration
+        # By uid, the one that was used longest ago first.
         self._sessions: OrderedDict[str, ParticipantSession] = OrderedDict()
 
     def start(self) -> None:
@@ -41,42 +52,44 @@ class LiveStudy:
         self.store.write(lambda connection: operations.add_configuration(connection, self.config))
         self.rules(self.config.hash).warm_up()
 
-    def rules(self, config: str) -> StudyRules:
-        """The rules of a configuration: the current one, or one that participants began with."""
-        if config not in self._rules:
-            parsed = self.config
-            if config != parsed.hash:
-                with self.store.reading() as connection:
-                    parsed = parse_config(
-                        operations.config_text(connection, config), "the stored configuration"
-                    )
-            self._rules[config] = StudyRules(parsed)
-        return self._rules[config]
+    def rules(self, config_hash: str) -> StudyRules:
+        """Return the rules of a configuration: the current one, or one that people began with."""
+        if config_hash not in self._rules:
+            self._rules[config_hash] = StudyRules(self._config_of(config_hash))
+        return self._rules[config_hash]
+
+    def _config_of(self, config_hash: str) -> Config:
+        if config_hash == self.config.hash:
+            return self.config
+        with self.store.reading() as connection:
+            text = operations.config_text(connection, config_hash)
+        return parse_config(text, "the stored configuration")
 
     # Sessions
 
     async def _session(self, uid: str) -> ParticipantSession:
-        """The session of a participant, rebuilt if a command has excluded or deleted them."""
+        """Return the session of a participant, rebuilt if a command excluded or deleted them."""
+        # Commands such as `ital study exclude` write to the database beside the server.
         stored = await asyncio.to_thread(self.find, uid=uid)
-        excluded = None if stored is None else stored.excluded
         session = self._sessions.get(uid)
-        if session is not None and (stored is None or excluded != session.participant.excluded):
+        if session is not None and not _is_up_to_date(session, stored):
             self.drop(uid)
             session = None
         if session is None:
             loaded = await asyncio.to_thread(self._load, uid)
             if loaded is None:
-                raise Refused(
-                    401, "unknown", "We do not know you yet. Please open the study link again."
-                )
+                raise Refused(401, "unknown", UNKNOWN_PARTICIPANT)
+            # While this one was loaded, another request may have loaded one too: the first counts,
+            # so that all requests of a participant share one lock.
             session = self._sessions.setdefault(uid, loaded)
         self._sessions.move_to_end(uid)
         while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)[1].stale = True
+            _, oldest = self._sessions.popitem(last=False)
+            oldest.stale = True
         return session
 
     def _load(self, uid: str) -> ParticipantSession | None:
-        """A session built from the store."""
+        """Build a session from the store."""
         with self.store.reading() as connection:
             participant = operations.find(connection, uid=uid)
             if participant is None or not self.serves(participant):
@@ -86,8 +99,13 @@ class LiveStudy:
         return ParticipantSession(participant, self.rules(participant.config), stored, attended)
 
     def serves(self, participant: Participant) -> bool:
-        """Whether a participant may continue here: a trial adds nothing to live data, nor the other way round."""
-        return participant.mode != ("live" if self.trial else "trial")
+        """Return whether a participant may continue here.
+
+        A trial adds nothing to live data, nor the other way round.
+        """
+        if self.trial:
+            return participant.mode != "live"
+        return participant.mode != "trial"
 
     def drop(self, uid: str) -> None:
         """Drop a session; the next request rebuilds it from the store."""
@@ -102,27 +120,32 @@ class LiveStudy:
         *,
         also_excluded: bool = False,
     ) -> PageState:
-        """Run a job for one participant at a time; rerun it if the store is ahead of the session.
+        """Run an action, one at a time for each participant.
 
-        Whoever the researcher excluded learns of it here, unless ``also_excluded``: they may withdraw.
+        Whoever the researcher excluded learns of it here, unless ``also_excluded``: they may
+        withdraw.
         """
-        for _ in range(5):
+        for _ in range(MOST_ATTEMPTS):
             session = await self._session(uid)
             async with session.lock:
-                if session.stale:
+                if session.stale:  # dropped while this request waited for the lock
                     continue
                 if session.participant.excluded is not None and not also_excluded:
                     raise self._excluded(session)
                 try:
                     return await act(session)
                 except (Moved, sa.exc.IntegrityError):
+                    # The store is ahead of the session: load it and try again.
                     self.drop(uid)
                 except NotStored:
+                    # It may be stored all the same (a lost connection does not tell), so what is in
+                    # memory must not be trusted. The page repeats the request.
                     self.drop(uid)
                     break
         raise Refused(503, "try_again", TRY_AGAIN)
 
     async def _store(self, job: Callable[[sa.Connection], Any]) -> Any:
+        """Run a job in the writer; it is committed when this returns."""
         return await asyncio.wrap_future(self.store.submit(job))
 
     async def _move(
@@ -145,16 +168,19 @@ class LiveStudy:
     # What participants do
 
     def find(self, **columns: Any) -> Participant | None:
-        """The participant whose columns have these values, if there is one."""
+        """Return the participant whose columns have these values, if there is one."""
         with self.store.reading() as connection:
             return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
-        """The state of a participant."""
+        """Return the state of a participant."""
         return page_state(await self._session(uid), self.keys)
 
     async def language(self, uid: str, language: str) -> PageState:
-        """Change the language, before consent; afterwards it stays that of the text that the person agreed to."""
+        """Change the language, before consent.
+
+        Afterwards it stays that of the text that the person agreed to.
+        """
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
@@ -169,9 +195,9 @@ class LiveStudy:
     async def consent(
         self, uid: str, accepted: bool, version: str, browser: str | None = None
     ) -> PageState:
-        """Accept or decline to take part; ``browser`` is its cookie. If declined, only that fact is stored.
+        """Accept or decline to take part; ``browser`` is its cookie.
 
-        Raises Closed if all places are taken.
+        If declined, only that fact is stored. Raises Closed if all places are taken.
         """
 
         async def act(session: ParticipantSession) -> PageState:
@@ -182,6 +208,7 @@ class LiveStudy:
                 raise self._out_of_order(session)
             if not accepted:
                 return await self._decline(session)
+            # That somebody joined becomes an event only now: visitors leave no log.
             happened = [
                 Event("joined", {"at": participant.joined_at}),
                 Event("consent", {"version": version}),
@@ -195,14 +222,13 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def closed(self, uid: str) -> PageState:
-        """The state of a visitor for whom no place is left."""
+        """Return the state of a visitor for whom no place is left."""
         participant = (await self._session(uid)).participant
-        return over_state(
-            "closed", self.rules(participant.config).config, participant.mode, participant.language
-        )
+        config = self.rules(participant.config).config
+        return over_state("closed", config, participant.mode, participant.language)
 
     def gave_consent(self, uid: str, browser: str | None) -> bool:
-        """Whether the consent came from this browser, as far as the server remembers."""
+        """Return whether the consent came from this browser, as far as the server remembers."""
         session = self._sessions.get(uid)
         return session is not None and browser is not None and session.consented_by == browser
 
@@ -210,9 +236,9 @@ class LiveStudy:
         """Record that the instructions were read."""
 
         async def act(session: ParticipantSession) -> PageState:
-            if session.participant.stage == "instructions":
-                return await self._move(session, [Event("instructions")], stage="check")
-            return self._once_more(session, session.participant.stage != "consent")
+            if session.participant.stage != "instructions":
+                return self._once_more(session, session.participant.stage != "consent")
+            return await self._move(session, [Event("instructions")], stage="check")
 
         return await self._with(uid, act)
 
@@ -220,36 +246,41 @@ class LiveStudy:
         """Check the answers; a participant who passes gets an order."""
 
         async def act(session: ParticipantSession) -> PageState:
-            participant, questions = session.participant, session.config.check
+            participant = session.participant
+            questions = session.config.check
             if participant.stage != "check":
-                return self._once_more(
-                    session, participant.stage not in ("consent", "instructions")
-                )
+                is_past = participant.stage not in ("consent", "instructions")
+                return self._once_more(session, is_past)
             if tries_left is not None and tries_left != _flow.TRIES - participant.tries:
                 return page_state(session, self.keys)  # the same answers were sent twice
             if len(answers) != len(questions):
                 raise Refused(422, "invalid", f"Please answer all {len(questions)} questions.")
-            passed = all(
-                answer == question.answer
-                for answer, question in zip(answers, questions, strict=True)
-            )
+            passed = list(answers) == [question.answer for question in questions]
             event = Event("check", {"answers": list(answers), "passed": passed})
+            if passed:
+                return await self._pass_check(session, event)
             tries = participant.tries + 1
-            if not passed:
-                stage = "check" if tries < _flow.TRIES else "failed_check"
-                return await self._move(session, [event], stage=stage, tries=tries)
-
-            def job(connection: sa.Connection) -> Participant:
-                order = operations.assign_order(connection, participant, session.config)
-                happened = [event, Event("order", {"order": order})]
-                stage = _flow.stage_after(session.config, order, 0, 0)
-                return operations.move(
-                    connection, participant, happened, stage=stage, tries=tries, order=order
-                )
-
-            return await self._change(session, job)
+            stage = "check" if tries < _flow.TRIES else "failed_check"
+            return await self._move(session, [event], stage=stage, tries=tries)
 
         return await self._with(uid, act)
+
+    async def _pass_check(self, session: ParticipantSession, event: Event) -> PageState:
+        participant = session.participant
+
+        # In one transaction: an order that is drawn is taken, so that the next one balances it.
+        def job(connection: sa.Connection) -> Participant:
+            order = operations.assign_order(connection, participant, session.config)
+            return operations.move(
+                connection,
+                participant,
+                [event, Event("order", {"order": order})],
+                stage=_flow.stage_after(session.config, order, 0, 0),
+                tries=participant.tries + 1,
+                order=order,
+            )
+
+        return await self._change(session, job)
 
     async def answers(
         self, uid: str, page: str, place: str, answers: Mapping[str, Any], seconds: float | None
@@ -257,39 +288,37 @@ class LiveStudy:
         """Store the answers to a page of questions. Repeating them changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
-            participant, config = session.participant, session.config
-            course = {
-                (each.page.id, each.place): each for each in _flow.asked(config, participant.order)
-            }
-            asked = course.get((page, place))
+            participant = session.participant
+            asked = _find_asked(session, page, place)
             if asked is None:
                 raise self._out_of_order(session)
+            is_due = asked == session.asked
             try:
-                event = answers_event(asked, config, participant.language, answers, seconds)
+                event = answers_event(asked, session.config, participant.language, answers, seconds)
             except InputError as error:
-                if asked != session.asked:
+                if not is_due:
                     raise self._out_of_order(session) from None
                 raise Refused(422, "invalid", str(error)) from None
-            if asked == session.asked:
-                stage = _flow.stage_after(
-                    config, participant.order, participant.done, participant.answered + 1
+            if not is_due:
+                stored = await asyncio.to_thread(
+                    self._stored_answers, participant.number, page, place
                 )
-                return await self._move(
-                    session, [event], stage=stage, answered=participant.answered + 1
-                )
-            stored = await asyncio.to_thread(self._stored_answers, participant.number, page, place)
-            return self._once_more(session, stored == event.data["answers"])
+                return self._once_more(session, stored == event.data["answers"])
+            answered = participant.answered + 1
+            stage = _flow.stage_after(session.config, participant.order, participant.done, answered)
+            return await self._move(session, [event], stage=stage, answered=answered)
 
         return await self._with(uid, act)
 
     def _stored_answers(self, number: int, page: str, place: str) -> Any:
         with self.store.reading() as connection:
             events = operations.events_of(connection, number, "answers")
-        stored = (event.data for event in events if event.source == "server")
-        return next(
-            (data["answers"] for data in stored if (data["page"], data["place"]) == (page, place)),
-            None,
-        )
+        for event in events:
+            is_of_page = event.data["page"] == page and event.data["place"] == place
+            # Kind and source: a page could report an event of this kind as well.
+            if event.source == "server" and is_of_page:
+                return event.data["answers"]
+        return None
 
     async def step(
         self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
@@ -297,16 +326,13 @@ class LiveStudy:
         """Take one step: store it, then acknowledge it. Repeating the step changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
-            place = session.place
-            if (
-                place is not None
-                and (place[0].id, place[1]) == (round_id, t)
-                and session.attention is None
-            ):
-                return await self._take(session, place[0], t, choice, timing)
-            if await asyncio.to_thread(self._stored_choice, session, round_id, t) == choice:
-                return page_state(session, self.keys)
-            raise self._out_of_order(session)
+            upcoming = session.next_step
+            is_next = session.is_next(round_id, t) and session.attention is None
+            if upcoming is None or not is_next:
+                # A page whose answer was lost sends its choice again: it is stored already.
+                stored = await asyncio.to_thread(self._stored_choice, session, round_id, t)
+                return self._once_more(session, stored == choice)
+            return await self._take(session, upcoming.round, t, choice, timing)
 
         return await self._with(uid, act)
 
@@ -318,11 +344,12 @@ class LiveStudy:
         choice: int,
         timing: Mapping[str, Any],
     ) -> PageState:
-        participant, rules, before = session.participant, session.rules, session.mind
+        participant = session.participant
+        before = session.mind
         assert before is not None
         if choice >= len(session.arrows[t]):
             raise Refused(422, "invalid", "There is no such arrow.")
-        mind = rules.update(current.map, current.learner, before, session.arrows[t], choice)
+        mind = session.rules.update(current.map, current.learner, before, session.arrows[t], choice)
         step = StoredStep(
             map=current.map,
             learner=current.learner,
@@ -333,30 +360,34 @@ class LiveStudy:
             timing=operations.as_json(dict(timing)),
             stored_at=operations.now(),
         )
-        stage = _flow.stage_after(
-            session.config, participant.order, participant.done + 1, participant.answered
-        )
-        complete = participant.done + 1 == session.config.total_steps
-        happened = [Event("all_steps_stored")] if complete else []
+        done = participant.done + 1
+        is_last = done == session.config.total_steps
+        happened = [Event("all_steps_stored")] if is_last else []
+        stage = _flow.stage_after(session.config, participant.order, done, participant.answered)
+        # The robot in memory moves only after the commit: if this raises, the session is dropped,
+        # and the next request continues from what is stored.
         session.participant = await self._store(
             lambda c: operations.add_step(
-                c, participant, step, happened, stage=stage, usable=complete
+                c, participant, step, happened, stage=stage, usable=is_last
             )
         )
         session.enter(mind)
-        session.look_back(
-            current, step, before.belief, session.picture if session.mind is mind else None
-        )
+        # The session has the picture already, unless a new robot came with the new round.
+        picture = session.picture if session.mind is mind else None
+        session.look_back(current, step, before.belief, picture)
         return page_state(session, self.keys)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
-        rounds = {settled_round.id: settled_round for settled_round in session.rounds}
-        if round_id not in rounds:
+        found = [each for each in session.rounds if each.id == round_id]
+        if not found:
             return None
-        columns = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}
+        number = session.participant.number
+        columns = {"map": found[0].map, "learner": found[0].learner, "step": t + 1}
         with self.store.reading() as connection:
-            steps = operations.steps_of(connection, session.participant.number, **columns)
-        return steps[0].choice if steps else None
+            steps = operations.steps_of(connection, number, **columns)
+        if not steps:
+            return None
+        return steps[0].choice
 
     async def attention(
         self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
@@ -364,8 +395,8 @@ class LiveStudy:
         """Store the answer to the attention check before a step; the robot does not see it."""
 
         async def act(session: ParticipantSession) -> PageState:
-            place, check = session.place, session.attention
-            if place is None or (place[0].id, place[1]) != (round_id, t):
+            check = session.attention
+            if not session.is_next(round_id, t):
                 raise self._out_of_order(session)
             if check is None:  # it was answered before
                 return page_state(session, self.keys)
@@ -373,9 +404,8 @@ class LiveStudy:
             if choice >= session.config.candidates:
                 raise Refused(422, "invalid", "There is no such arrow.")
             answer = attention.answer(session.config, participant.number, check, choice)
-            event = Event(
-                "attention", answer | {"round": round_id, "step": t, "timing": dict(timing)}
-            )
+            at_step = {"round": round_id, "step": t, "timing": dict(timing)}
+            event = Event("attention", answer | at_step)
             session.participant = await self._store(
                 lambda c: operations.move(c, participant, [event])
             )
@@ -391,13 +421,7 @@ class LiveStudy:
             participant = session.participant
             if participant.stage in ("consent", "declined") or not happened:
                 return {"stored": 0}
-            size = sum(len(operations.as_json(dict(event.data))) for event in happened)
-            if participant.events + len(happened) > admission.most_events(session.config):
-                raise Refused(
-                    429, "too_many", "Too many events were sent. Your choices are still stored."
-                )
-            if participant.bytes + size > admission.most_bytes(session.config):
-                raise Refused(413, "too_large", "Too much was sent. Your choices are still stored.")
+            _check_room(session, happened)
             session.participant = await self._store(
                 lambda c: operations.move(c, participant, happened)
             )
@@ -409,11 +433,10 @@ class LiveStudy:
         """Store the comments, if any, and finish the study."""
 
         async def act(session: ParticipantSession) -> PageState:
-            if session.participant.stage == "comments":
-                return await self._move(
-                    session, [Event("comments", {"text": text})], stage="finished"
-                )
-            return self._once_more(session, session.participant.stage == "finished")
+            if session.participant.stage != "comments":
+                return self._once_more(session, session.participant.stage == "finished")
+            event = Event("comments", {"text": text})
+            return await self._move(session, [event], stage="finished")
 
         return await self._with(uid, act)
 
@@ -422,33 +445,35 @@ class LiveStudy:
     ) -> PageState:
         """Leave the study; the stored data are kept or erased. Whoever has not consented declines.
 
-        A browser that is not ``proven`` to be the participant's needs the resume code to erase data.
+        A browser that is not ``proven`` to be the participant's needs the resume code to erase
+        data.
         """
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
             if not keep:
-                if (
-                    not proven
-                    and participant.stage != "consent"
-                    and not self._is_code_of(participant, code)
-                ):
-                    raise Refused(
-                        422, "code_needed", "Please type your resume code to delete your data."
-                    )
-                await asyncio.to_thread(self.store.erase, participant, "participant")
-                self.drop(uid)
-                outcome = _endings.outcome_of_leaving(participant)
-                return self._over("left", session, outcome) | {"deleted": True}
+                # Before consent only the visit itself is stored: anybody may remove that.
+                is_entitled = proven or participant.stage == "consent"
+                if not is_entitled and not self._is_code_of(participant, code):
+                    sentence = "Please type your resume code to delete your data."
+                    raise Refused(422, "code_needed", sentence)
+                return await self._erase(session)
             if participant.excluded is not None or participant.stage in operations.ENDED:
                 return page_state(session, self.keys)
             if participant.stage == "consent":
                 return await self._decline(session)
-            return await self._move(
-                session, [Event("left", {"stage": participant.stage})], stage="left"
-            )
+            event = Event("left", {"stage": participant.stage})
+            return await self._move(session, [event], stage="left")
 
         return await self._with(uid, act, also_excluded=True)
+
+    async def _erase(self, session: ParticipantSession) -> PageState:
+        """Erase a participant; the answer still says what they are entitled to."""
+        participant = session.participant
+        await asyncio.to_thread(self.store.erase, participant, "participant")
+        self.drop(participant.uid)
+        outcome = _endings.outcome_of_leaving(participant)
+        return self._over("left", session, outcome) | {"deleted": True}
 
     async def _decline(self, session: ParticipantSession) -> PageState:
         """Store that somebody declined, and only that."""
@@ -457,11 +482,11 @@ class LiveStudy:
         self.drop(participant.uid)
         return self._over("declined", session, "declined")
 
-    def _once_more(self, session: ParticipantSession, past: bool) -> PageState:
+    def _once_more(self, session: ParticipantSession, is_past: bool) -> PageState:
         """Answer a request for a stage that is over: it was repeated, or came out of order."""
-        if past:
-            return page_state(session, self.keys)
-        raise self._out_of_order(session)
+        if not is_past:
+            raise self._out_of_order(session)
+        return page_state(session, self.keys)
 
     def _out_of_order(self, session: ParticipantSession) -> Refused:
         message = "You have continued the study elsewhere. This is where you are now."
@@ -472,12 +497,37 @@ class LiveStudy:
         return Refused(409, "excluded", message, page_state(session, self.keys))
 
     def _is_code_of(self, participant: Participant, code: str | None) -> bool:
-        return code is not None and _security.same(
-            self.keys.resume_hash(code), participant.resume_hash
-        )
+        if code is None:
+            return False
+        return same_secret(self.keys.resume_hash(code), participant.resume_hash)
 
     def _over(self, stage: str, session: ParticipantSession, outcome: str | None) -> PageState:
-        """The state of somebody whose session is over, with what they are entitled to."""
-        participant, config = session.participant, session.config
-        state = over_state(stage, config, participant.mode, participant.language)
+        """Return the state of somebody whose session is over, with what they are entitled to."""
+        participant = session.participant
+        state = over_state(stage, session.config, participant.mode, participant.language)
         return state | ending(session, self.keys, outcome)
+
+
+def _is_up_to_date(session: ParticipantSession, stored: Participant | None) -> bool:
+    """Return whether nobody deleted, excluded or included a participant beside the server."""
+    return stored is not None and stored.excluded == session.participant.excluded
+
+
+def _find_asked(session: ParticipantSession, page: str, place: str) -> Asked | None:
+    """Return a page of questions at a place of the participant's course."""
+    for asked in _flow.asked(session.config, session.participant.order):
+        if (asked.page.id, asked.place) == (page, place):
+            return asked
+    return None
+
+
+def _check_room(session: ParticipantSession, happened: Sequence[Event]) -> None:
+    """Raise if a participant stores more than a page can cause: a script could fill the disk."""
+    participant = session.participant
+    if participant.events + len(happened) > admission.most_events(session.config):
+        sentence = "Too many events were sent. Your choices are still stored."
+        raise Refused(429, "too_many", sentence)
+    size = sum(len(operations.as_json(dict(event.data))) for event in happened)
+    if participant.bytes + size > admission.most_bytes(session.config):
+        sentence = "Too much was sent. Your choices are still stored."
+        raise Refused(413, "too_large", sentence)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 LOG = logging.getLogger("ital_study")
-LOG_EVERY = (
-    60.0  # seconds between two lines about the same trouble, because each retry of each page fails
-)
-# Parts of messages of SQLite, psycopg and the system, and what they mean. Messages themselves may name files and hosts.
+# Seconds between two lines about the same trouble, because each retry of each page fails.
+LOG_EVERY = 60.0
+# Parts of messages of SQLite, psycopg and the system, and what they mean. The messages themselves
+# may name files and hosts, so strangers see the meaning only. The first part that fits counts.
 CAUSES = {
     "disk is full": "the disk is full",
     "no space left": "the disk is full",
@@ -61,7 +61,9 @@ class StorageCondition:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.trouble: Trouble | None = None
-        self._clock, self._logged, self._lock = clock, 0.0, threading.Lock()
+        self._clock = clock
+        self._logged = 0.0  # when a failure was last logged
+        self._lock = threading.Lock()  # the writer and requests that read both report
 
     def failed(self, error: BaseException) -> str:
         """Count a failure, and log it with the driver's message.
@@ -73,47 +75,55 @@ class StorageCondition:
             The cause in a few words.
         """
         error = _first(error)
-        message, cause, now = message_of(error), cause_of(error), self._clock()
+        cause = cause_of(error)
+        now = self._clock()
         with self._lock:
-            before = self.trouble
-            self.trouble = Trouble(
-                since=now if before is None else before.since,
-                cause=cause,
-                failures=1 if before is None else before.failures + 1,
-            )
-            again = before is not None and before.cause == self.trouble.cause
-            if again and now - self._logged < LOG_EVERY:
+            before = self.trouble or Trouble(since=now, cause="", failures=0)
+            failures = before.failures + 1
+            self.trouble = Trouble(before.since, cause, failures)
+            if before.cause == cause and now - self._logged < LOG_EVERY:
                 return cause
             self._logged = now
-        LOG.error("not stored: %s (%s); failures so far: %d", cause, message, self.trouble.failures)
+        LOG.error("not stored: %s (%s); failures so far: %d", cause, message_of(error), failures)
         return cause
 
     def worked(self) -> None:
         """Record that the database takes writes again."""
         with self._lock:
-            before, self.trouble = self.trouble, None
-        if before is not None:
-            seconds = self._clock() - before.since
-            LOG.warning("stored again, after %d failures in %.0f seconds", before.failures, seconds)
+            before = self.trouble
+            self.trouble = None
+        if before is None:
+            return
+        seconds = self._clock() - before.since
+        LOG.warning("stored again, after %d failures in %.0f seconds", before.failures, seconds)
 
 
 def _first(error: BaseException) -> BaseException:
-    """What a driver reported first: a full disk also ends the savepoint, whose end then fails too."""
-    first, before = error, error.__context__
-    while before is not None:
-        first, before = before if hasattr(before, "orig") else first, before.__context__
+    """Return what a driver reported first.
+
+    A full disk also ends the savepoint, whose end then fails too: the last error hides the cause.
+    """
+    first = error
+    earlier = error.__context__
+    while earlier is not None:
+        if hasattr(earlier, "orig"):  # SQLAlchemy's errors have the driver's
+            first = earlier
+        earlier = earlier.__context__
     return first
 
 
 def message_of(error: BaseException) -> str:
-    """The first line of what a driver or the system reported."""
-    told = getattr(error, "orig", None) or error
-    lines = str(told).strip().splitlines()
-    return f"{type(told).__name__}: {lines[0]}" if lines else type(told).__name__
+    """Return the first line of what a driver or the system reported."""
+    original = getattr(error, "orig", None) or error
+    kind = type(original).__name__
+    lines = str(original).strip().splitlines()
+    if not lines:
+        return kind
+    return f"{kind}: {lines[0]}"
 
 
 def cause_of(error: BaseException) -> str:
-    """A failure in a few words that anybody may read."""
+    """Return a failure in a few words that anybody may read."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full"
     message = message_of(error).lower()
@@ -129,7 +139,10 @@ def write_and_remove(connection: sa.Connection) -> None:
 
 
 def file_check(file: Path) -> Callable[[], None]:
-    """A function that raises if a file is no longer the one of now: SQLite would write to a file that nobody finds."""
+    """Return a function that raises if a file is no longer the one of now.
+
+    SQLite would notice nothing: it would write to a file that has no name any more.
+    """
     inode = file.stat().st_ino
 
     def check() -> None:

@@ -42,7 +42,10 @@ def parse_url(text: str) -> sa.URL:
 
 
 def connect(url: sa.URL) -> sa.Engine:
-    """An engine with explicit transactions; the option ``write`` makes a transaction the only writer."""
+    """Return an engine with explicit transactions.
+
+    The option ``write`` makes a transaction the only writer.
+    """
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(
             url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=8
@@ -58,7 +61,9 @@ def connect(url: sa.URL) -> sa.Engine:
 
 
 def _set_up_postgresql(connection: Any, record: Any) -> None:
-    """A commit is on the disk before it is acknowledged, whatever the server's default."""
+    """Let a commit be on the disk before it is acknowledged, whatever the server's default."""
+    # "off" acknowledges first and writes later: a crash would lose what participants were told is
+    # stored. Every other value waits for the disk at least.
     if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
         connection.execute("SET synchronous_commit = on")
     connection.commit()
@@ -71,7 +76,8 @@ def _set_up_sqlite(connection: Any, record: Any) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that will write locks at once: changing from reading to writing half-way may fail.
+    # A transaction that will write locks at once: changing from reading to writing half-way may
+    # fail, and what was read may be out of date.
     wants_to_write = connection.get_execution_options().get("write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if wants_to_write else "BEGIN")
 
@@ -84,14 +90,14 @@ def migrate(connection: sa.Connection, revision: str = "head") -> None:
 
 
 def current_revision(connection: sa.Connection) -> str | None:
-    """The revision of the schema; None if there is no schema yet."""
+    """Return the revision of the schema; None if there is no schema yet."""
     from alembic.migration import MigrationContext
 
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def known_revisions() -> list[str]:
-    """The revisions that this version of ital can migrate."""
+    """Return the revisions that this version of ital can migrate."""
     from alembic.script import ScriptDirectory
 
     return [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
@@ -101,15 +107,17 @@ def _alembic(connection: sa.Connection) -> Any:
     from alembic.config import Config
 
     config = Config()
+    # The option is interpolated, so a percent sign in the path must be doubled.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes |= {"connection": connection, "metadata": metadata}
     return config
 
 
 def beside(url: sa.URL, ending: str) -> Path:
-    """A file that belongs to a database: the name of the database, a dot and ``ending``.
+    """Return a file that belongs to a database: its name, a dot and ``ending``.
 
-    For SQLite, it is next to the database; for PostgreSQL, in ``ITAL_STUDY_FOLDER``, by default the current folder.
+    For SQLite, it is next to the database; for PostgreSQL, in ``ITAL_STUDY_FOLDER``, by default the
+    current folder.
     """
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database))

@@ -26,7 +26,9 @@ ADVISORY_LOCK = 17_3141_5926  # shared by all servers of a study on a PostgreSQL
 
 
 class Store:
-    """A study's database. Reads are possible at any time; one writer does all writes. Made by :func:`open_store`.
+    """A study's database, made by :func:`open_store`.
+
+    Reads are possible at any time; one writer does all writes.
 
     Args:
         url: Address of the database.
@@ -39,14 +41,21 @@ class Store:
     """
 
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
-        self.url, self.engine = url, engine
+        self.url = url
+        self.engine = engine
         self.condition = StorageCondition()
-        check = file_check(Path(str(url.database))) if url.get_backend_name() == "sqlite" else None
+        check = None
+        if self._is_sqlite:
+            check = file_check(Path(str(url.database)))
         self._writer = Writer(engine, self.condition, check)
         self.tombstone_file = _engine.beside(url, "tombstones")
         self.key_file = _engine.beside(url, "key")
         self._lock_file = _engine.beside(url, "lock")
         self._to_forget = False
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -55,11 +64,8 @@ class Store:
         Yields:
             The connection.
         """
-        level = (
-            {}
-            if self.url.get_backend_name() == "sqlite"
-            else {"isolation_level": "REPEATABLE READ"}
-        )
+        # A transaction of SQLite sees one state anyway.
+        level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with self.engine.connect().execution_options(**level) as connection:
             yield connection
 
@@ -70,7 +76,8 @@ class Store:
             job: Function of a connection.
 
         Returns:
-            A future that is done when the job is committed; it raises :class:`NotStored` if that failed.
+            A future that is done when the job is committed; it raises :class:`NotStored` if that
+            failed.
         """
         return self._writer.submit(job)
 
@@ -93,14 +100,14 @@ class Store:
 
         Other writes would prove little: some change nothing, some fit into space that is left.
         """
-        if self.condition.trouble is not None:
-            with contextlib.suppress(NotStored, sa.exc.DBAPIError):
-                self.write(write_and_remove)
-                self.condition.worked()
+        if self.condition.trouble is None:
+            return
+        with contextlib.suppress(NotStored, sa.exc.DBAPIError):
+            self.write(write_and_remove)
+            self.condition.worked()
 
     def erase(self, participant: records.Participant, by: str) -> None:
-        """Delete a participant: all rows, and a tombstone in the database and in the file beside it.
-
+        """Delete a participant: all rows, with a tombstone in the database and the file beside it.
 
         Args:
             participant: The participant to delete.
@@ -111,12 +118,16 @@ class Store:
         """
         tombstone = operations.tombstone_of(participant, by)
 
+        # The next file is written and synced before the database commits. A full disk therefore
+        # refuses the deletion as a whole, and a kill before the commit has changed nothing.
         def job(connection: sa.Connection) -> None:
             operations.erase(connection, tombstone)
             deletions.prepare(self.tombstone_file, connection)
 
         try:
             self.write(job)
+            # A kill before this lands: the database has the tombstone, and whoever opens it next
+            # completes the file (see ``_apply_deletions``).
             self.write(lambda connection: deletions.complete(self.tombstone_file, connection))
         except OSError as error:
             raise NotStored(self.condition.failed(error)) from None
@@ -127,9 +138,10 @@ class Store:
     def forget(self) -> None:
         """Overwrite the deleted rows that SQLite's log still holds.
 
-        Does not wait for readers, because writers would wait too; if there are readers, :meth:`tidy` does it later.
+        This does not wait for readers, because writers would wait too; if there are readers,
+        :meth:`tidy` does it later.
         """
-        if self.url.get_backend_name() != "sqlite":
+        if not self._is_sqlite:
             return
         self._to_forget = True
         with self.engine.connect() as connection:
@@ -137,10 +149,13 @@ class Store:
             raw: Any = connection.connection.dbapi_connection
             raw.execute("PRAGMA busy_timeout = 100")
             try:
-                self._to_forget = bool(raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+                # Of its three numbers the first says whether somebody was in the way.
+                is_blocked, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._to_forget = bool(is_blocked)
             except sqlite3.Error:  # no space: the deletion is stored all the same
                 pass
             finally:
+                # The connection returns to the pool, where others expect the usual patience.
                 raw.execute("PRAGMA busy_timeout = 30000")
 
     def tidy(self) -> None:
@@ -154,14 +169,13 @@ class Store:
         Returns:
             Configurations by their hash, oldest first.
         """
+        query = sa.select(configurations).order_by(configurations.c.added_at)
         with self.reading() as connection:
-            stored = connection.execute(
-                sa.select(configurations).order_by(configurations.c.added_at)
-            ).all()
+            stored = connection.execute(query).all()
         return {row.hash: parse_config(row.text, f"configuration {row.name}") for row in stored}
 
     def config(self) -> Config:
-        """The newest configuration.
+        """Return the newest configuration.
 
         Returns:
             The configuration.
@@ -176,7 +190,9 @@ class Store:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Lock the database against other servers and restores; the lock ends with the process at the latest.
+        """Lock the database against other servers and restores.
+
+        The lock ends with the process at the latest.
 
         Yields:
             Nothing.
@@ -184,35 +200,50 @@ class Store:
         Raises:
             InputError: Another server uses the database.
         """
-        in_use = InputError(f"{self.name} is in use by a running server: stop it first")
-        if self.url.get_backend_name() != "sqlite":
-            with self.engine.connect() as connection:
-                alone = connection.execute(
-                    sa.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")
-                ).scalar_one()
-                connection.commit()
-                if not alone:
-                    raise in_use
-                try:
-                    yield
-                finally:
-                    with contextlib.suppress(sa.exc.DBAPIError):  # gone with the connection
-                        connection.execute(sa.text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
-            return
+        lock = self._file_lock() if self._is_sqlite else self._advisory_lock()
+        with lock as is_alone:
+            if not is_alone:
+                raise InputError(f"{self.name} is in use by a running server: stop it first")
+            yield
+
+    @contextlib.contextmanager
+    def _advisory_lock(self) -> Iterator[bool]:
+        """Yield whether PostgreSQL gave this process the lock of all servers."""
+        take = sa.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")
+        # PostgreSQL frees the lock when the connection ends, so also after a kill.
+        with self.engine.connect() as connection:
+            is_alone = connection.execute(take).scalar_one()
+            connection.commit()
+            if not is_alone:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                with contextlib.suppress(sa.exc.DBAPIError):  # gone with the connection
+                    connection.execute(sa.text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
+
+    @contextlib.contextmanager
+    def _file_lock(self) -> Iterator[bool]:
+        """Yield whether the system gave this process the lock of the file beside the database."""
         try:
             import fcntl
         except ImportError:  # no file locks on this system: servers must not share a database
-            yield
+            yield True
             return
+        # The file stays: removing it would let two processes lock two files of one name. The system
+        # frees the lock when the process ends, so also after a kill.
         with self._lock_file.open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise in_use from None
-            yield
+                is_alone = False
+            else:
+                is_alone = True
+            yield is_alone
 
     def key_fingerprint(self) -> str | None:
-        """The fingerprint of the key that the database was first served with.
+        """Return the fingerprint of the key that the database was first served with.
 
         Returns:
             The fingerprint; None before the first start of a server.
@@ -233,24 +264,22 @@ class Store:
         """
         stored = self.key_fingerprint()
         if stored is None:
-            self.write(
-                lambda connection: connection.execute(
-                    server_key.insert().values(id=1, fingerprint=fingerprint)
-                )
-            )
-        elif stored != fingerprint:
+            row = server_key.insert().values(id=1, fingerprint=fingerprint)
+            self.write(lambda connection: connection.execute(row))
+            return
+        if stored != fingerprint:
             raise InputError(
-                f"{self.name} was first served with another key: put that key back into {self.key_file}, or set "
-                "ITAL_STUDY_SECRET to it"
+                f"{self.name} was first served with another key: put that key back into "
+                f"{self.key_file}, or set ITAL_STUDY_SECRET to it"
             )
 
     @property
     def name(self) -> str:
         """The name of the database, without a password."""
-        return shown(self.url)
+        return _readable(self.url)
 
     def steps_table(self, mode: str = "live") -> "pd.DataFrame":
-        """The tidy table of all steps of a mode.
+        """Return the tidy table of all steps of a mode.
 
         Args:
             mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
@@ -275,10 +304,9 @@ class Store:
             The number.
         """
         p = participants.c
+        query = sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)
         with self.reading() as connection:
-            return connection.execute(
-                sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)
-            ).scalar_one()
+            return connection.execute(query).scalar_one()
 
     def participants_by_mode(self) -> dict[str, int]:
         """Count the participants of every mode: those who agreed to take part.
@@ -305,15 +333,15 @@ class Store:
         self.close()
 
 
-def shown(url: sa.URL) -> str:
-    """A database for people: the file of SQLite, or the address without a password."""
+def _readable(url: sa.URL) -> str:
+    """Return a database for people: the file of SQLite, or the address without a password."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def name_of(url: str) -> str:
-    """The name of a database for people.
+    """Return the name of a database for people.
 
     Args:
         url: The database, as for :func:`open_store`.
@@ -321,7 +349,7 @@ def name_of(url: str) -> str:
     Returns:
         The file of SQLite, or the address without a password.
     """
-    return shown(_engine.parse_url(url))
+    return _readable(_engine.parse_url(url))
 
 
 def open_store(url: str, *, create: bool = False) -> Store:
@@ -341,27 +369,11 @@ def open_store(url: str, *, create: bool = False) -> Store:
     """
     parsed = _engine.parse_url(url)
     if parsed.get_backend_name() == "sqlite":
-        file = Path(str(parsed.database))
-        if not create and not file.exists():
-            raise InputError(f"there is no database {file}")
-        if not file.parent.is_dir():
-            raise InputError(f"cannot create {file}: there is no folder {file.parent}")
-        _make_private(file)
+        _prepare_file(Path(str(parsed.database)), create)
     engine = _engine.connect(parsed)
+    # Whatever ends this early, Ctrl-C included, no connection may stay open.
     try:
-        with engine.execution_options(write=True).begin() as connection:
-            revision = _engine.current_revision(connection)
-            if revision is None and not create:
-                raise InputError(f"{shown(parsed)} holds no study")
-            if revision is not None and revision not in _engine.known_revisions():
-                raise InputError(
-                    f"{shown(parsed)} was written by a newer version of ital: update ital"
-                )
-            _engine.migrate(connection)
-    except sa.exc.DBAPIError as error:
-        engine.dispose()
-        reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        raise InputError(f"cannot open {shown(parsed)}: {reason[0]}") from None
+        _bring_up_to_date(engine, _readable(parsed), create)
     except BaseException:
         engine.dispose()
         raise
@@ -374,14 +386,40 @@ def open_store(url: str, *, create: bool = False) -> Store:
     return store
 
 
-def _make_private(file: Path) -> None:
-    """Create an SQLite file that only its owner may read; SQLite gives its log the same permissions."""
+def _prepare_file(file: Path, create: bool) -> None:
+    """Create a missing SQLite file that only its owner may read.
+
+    SQLite gives its log the same permissions.
+    """
+    if not create and not file.exists():
+        raise InputError(f"there is no database {file}")
+    if not file.parent.is_dir():
+        raise InputError(f"cannot create {file}: there is no folder {file.parent}")
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
+def _bring_up_to_date(engine: sa.Engine, name: str, create: bool) -> None:
+    """Migrate the schema, in one transaction: a kill leaves the old schema or the new one."""
+    try:
+        with engine.execution_options(write=True).begin() as connection:
+            revision = _engine.current_revision(connection)
+            if revision is None and not create:
+                raise InputError(f"{name} holds no study")
+            if revision is not None and revision not in _engine.known_revisions():
+                raise InputError(f"{name} was written by a newer version of ital: update ital")
+            _engine.migrate(connection)
+    except sa.exc.DBAPIError as error:
+        reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+        raise InputError(f"cannot open {name}: {reason[0]}") from None
+
+
 def _apply_deletions(store: Store) -> None:
-    """Erase whom the file beside the database names, and complete the file from the database."""
+    """Erase whom the file beside the database names, and complete the file from the database.
+
+    The first matters after a restore of an older database, the second after a kill between the
+    commit of a deletion and the replacement of the file.
+    """
     kept = deletions.read(store.tombstone_file)
 
     def job(connection: sa.Connection) -> int:

@@ -1,4 +1,7 @@
-"""Who is admitted: places are taken at consent, deleted people are recognised, and nobody stores without limit."""
+"""Who is admitted, and how much somebody may store.
+
+Places are taken at consent, and deleted people are recognised.
+"""
 
 from collections.abc import Sequence
 
@@ -10,6 +13,7 @@ from ital_study.store.records import Event, Participant
 from ital_study.store.tables import participants, tombstones
 
 DAY = 24 * 3600 * 1000  # milliseconds
+EVENTS_PER_MINUTE = 600  # of one participant
 
 
 def admit(
@@ -30,13 +34,14 @@ def admit(
         Closed: All places are taken, or the intake is paused.
         Moved: The visitor is no longer at consent.
     """
+    # Locked before places are counted: two people must not take the last one.
     operations.lock(connection)
     operations.check_open(connection, config, participant.mode)
     return operations.move(connection, participant, happened, stage="instructions")
 
 
 def is_deleted(connection: sa.Connection, external_hash: str) -> bool:
-    """Whether somebody with this identity was deleted.
+    """Return whether somebody with this identity was deleted.
 
     Args:
         connection: The transaction.
@@ -54,16 +59,17 @@ def erase_visitors(connection: sa.Connection, config: Config) -> int:
 
     Args:
         connection: The transaction.
-        config: The configuration: it says for how long a visitor may think about it, but never more than a day.
+        config: The configuration: it says for how long a visitor may think about it, but never more
+            than a day.
 
     Returns:
         Number of erased visitors.
     """
     p = participants.c
     until = operations.now() - min(operations.release_after(config), DAY)
-    return connection.execute(
-        participants.delete().where(p.stage == "consent", p.seen_at < until)
-    ).rowcount
+    # No tombstone: there is nothing of them in steps or events, and they may come again.
+    visitors = participants.delete().where(p.stage == "consent", p.seen_at < until)
+    return connection.execute(visitors).rowcount
 
 
 def most_events(config: Config) -> int:

@@ -1,7 +1,7 @@
 """The tidy table of answers to questions, made from the events of answered pages."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -33,17 +33,23 @@ def answer_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator
     Yields:
         One table per participant; a table without rows if there are none.
     """
-    config = functools.cache(lambda hash: parse_config(operations.config_text(connection, hash)))
-    answered = [each for each in operations.everyone(connection, mode=mode, **who) if each.answered]
+
+    # Most participants saw the same configuration, and parsing one takes a while.
+    @functools.cache
+    def config_of(config_hash: str) -> Config:
+        return parse_config(operations.config_text(connection, config_hash))
+
+    people = operations.everyone(connection, mode=mode, **who)
     tables = (
-        table.frame(_rows(connection, each, config), ANSWERS, "table of answers")
-        for each in answered
+        _answers_frame(_answer_rows(connection, each, config_of(each.config)))
+        for each in people
+        if each.answered
     )
-    yield from table.with_rows(tables, table.frame([], ANSWERS, "table of answers"))
+    yield from table.with_rows(tables, _answers_frame([]))
 
 
 def answers_table(store: "Store", mode: str) -> "pd.DataFrame":
-    """The table of answers of a mode.
+    """Return the table of answers of a mode.
 
     Args:
         store: The database.
@@ -58,29 +64,42 @@ def answers_table(store: "Store", mode: str) -> "pd.DataFrame":
         return pd.concat(list(answer_blocks(connection, mode)), ignore_index=True)
 
 
-def _rows(
-    connection: sa.Connection, participant: Participant, config_of: Callable[[str], Config]
+def _answers_frame(rows: Iterable[dict[str, Any]]) -> "pd.DataFrame":
+    return table.frame(rows, ANSWERS, "table of answers")
+
+
+def _answer_rows(
+    connection: sa.Connection, participant: Participant, config: Config
 ) -> Iterator[dict[str, Any]]:
-    config = config_of(participant.config)
+    of_person = {
+        "participant": participant.number,
+        "mode": participant.mode,
+        "teacher": participant.teacher,
+        "language": participant.language,
+    }
     for event in operations.events_of(connection, participant.number, "answers"):
-        data = event.data
-        answered = (
-            answered_page(config, participant.language, data) if event.source == "server" else None
-        )
+        # A page can report events of any kind; only the server's hold answers.
+        if event.source != "server":
+            continue
+        answered = answered_page(config, participant.language, event.data)
         if answered is None:
             continue
+        of_page = {
+            "page": event.data["page"],
+            "place": event.data["place"],
+            # Empty for pages that are about no map, or about no single robot.
+            "map": event.data.get("map", ""),
+            "robot": event.data.get("robot", ""),
+            "learner": event.data.get("learner", ""),
+        }
         kinds = {item.id: item.kind for item in answered.page.items}
         for cell in cells_of(*answered):
             yield {
-                "participant": participant.number,
-                **{
-                    column: getattr(participant, column)
-                    for column in ("mode", "teacher", "language")
-                },
-                **{column: data[column] for column in ("page", "place")},
-                **{column: data.get(column, "") for column in ("map", "robot", "learner")},
+                **of_person,
+                **of_page,
+                # Statements of a matrix have the id of their item before a dot.
                 "kind": kinds[cell.item.partition(".")[0]],
                 **cell._asdict(),
                 "answered_at": iso(event.at),
-                "seconds": data.get("seconds", float("nan")),
+                "seconds": event.data.get("seconds", float("nan")),
             }

@@ -21,6 +21,7 @@ from ital_study.store.tables import ALL, participants, tombstones
 from ital_study.store.times import iso
 
 FORMAT = "ital study backup 1"
+BATCH = 500  # rows inserted at once
 
 
 def backup(store: "_store.Store", file: Path) -> dict[str, int]:
@@ -49,34 +50,37 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
             digest.update(line)
             out.write(line)
 
-        revision = _engine.current_revision(connection)
-        put(
-            {
-                "format": FORMAT,
-                "ital": __version__,
-                "revision": revision,
-                "made_at": operations.now(),
-            }
-        )
+        head = {
+            "format": FORMAT,
+            "ital": __version__,
+            "revision": _engine.current_revision(connection),
+            "made_at": operations.now(),
+        }
+        put(head)
         for table in ALL:
             for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
                 put({"table": table.name, "row": [_packed(value) for value in row]})
                 counts[table.name] += 1
-        columns = {table.name: [column.name for column in table.columns] for table in ALL}
+        columns = {table.name: table.columns.keys() for table in ALL}
         put({"end": counts, "columns": columns})
+        # Not hashed itself: the last line says what all lines before it must add up to.
         out.write(json.dumps({"sha256": digest.hexdigest()}).encode() + b"\n")
     return counts
 
 
 def _packed(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+    if not isinstance(value, bytes):
+        return value
+    return {"base64": base64.b64encode(value).decode()}
 
 
 def _unpacked(value: Any) -> Any:
-    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return base64.b64decode(value["base64"])
 
 
-def check(file: Path) -> dict[str, Any]:
+def check_backup(file: Path) -> dict[str, Any]:
     """Read a whole backup and check it.
 
     Args:
@@ -88,27 +92,37 @@ def check(file: Path) -> dict[str, Any]:
     Raises:
         InputError: There is no such file, or it is damaged.
     """
-    digest, first, last = hashlib.sha256(), None, None
     files.check_readable(file, f"the backup {file}", at_once=False)
-    try:
-        for line in _lines(file):
-            record = json.loads(line)
-            if "sha256" in record:
-                if (
-                    first is not None
-                    and last is not None
-                    and record["sha256"] == digest.hexdigest()
-                ):
-                    return first | last
-                break
-            digest.update(line)
-            first = first or record
-            last = record if "end" in record else None
-            if first.get("format") != FORMAT:
-                break
-    except (OSError, EOFError, ValueError, AttributeError, zlib.error):
-        pass  # damaged
-    raise InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
+    facts = None
+    # Whatever a damaged file makes the readers of its layers raise.
+    with contextlib.suppress(OSError, EOFError, ValueError, AttributeError, zlib.error):
+        facts = _verified_facts(file)
+    if facts is None:
+        raise InputError(
+            f"{file} is not a backup of a study, or it is damaged: nothing was restored"
+        )
+    return facts
+
+
+def _verified_facts(file: Path) -> dict[str, Any] | None:
+    """Return the first and last records of a backup, merged; None if it is not whole."""
+    digest = hashlib.sha256()
+    first: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+    for line in _lines(file):
+        record = json.loads(line)
+        if "sha256" in record:
+            if first is None or last is None or record["sha256"] != digest.hexdigest():
+                return None
+            return first | last
+        digest.update(line)
+        if first is None:
+            first = record
+        # Only the record right before the hash may be the end.
+        last = record if "end" in record else None
+        if first.get("format") != FORMAT:
+            return None
+    return None
 
 
 def _lines(file: Path) -> Iterator[bytes]:
@@ -134,10 +148,11 @@ def restore(
         Number of rows by table, and under ``erased`` the number of participants erased again.
 
     Raises:
-        InputError: The backup is damaged or of a newer ital, a deletion cannot be read, or the database is in use or
-            holds participants.
+        InputError: The backup is damaged or of a newer ital, a deletion cannot be read, or the
+            database is in use or holds participants.
     """
-    facts = check(file)
+    # The whole file is checked before anything is changed.
+    facts = check_backup(file)
     if facts["revision"] not in _engine.known_revisions():
         raise InputError(
             f"{file} was made by a newer version of ital ({facts['ital']}): update ital"
@@ -145,22 +160,16 @@ def restore(
     with contextlib.suppress(InputError), _store.open_store(url):
         pass  # a database that is there completes the file of deletions
     kept = read_tombstones(_engine.beside(_engine.parse_url(url), "tombstones"))
+    deletions_so_far = [*kept, *more_tombstones]
     with _store.open_store(url, create=True) as store, store.claimed():
 
         def job(connection: sa.Connection) -> int:
-            someone = connection.execute(sa.select(participants.c.number)).first()
-            if someone is not None and not replace:
+            if not replace and _has_participants(connection):
                 raise InputError(
                     f"{store.name} holds participants already: give --replace to replace them"
                 )
-            stored = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
-            _empty(connection)
-            _engine.migrate(connection, facts["revision"])
-            _insert(connection, file, facts["columns"])
-            _engine.migrate(connection)
-            deleted = {row["uid"]: row for row in [*kept, *more_tombstones, *stored]}
-            erased = sum(operations.erase(connection, row) for row in deleted.values())
-            operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
+            erased = _load(connection, file, facts, deletions_so_far)
+            # As for a deletion: the next file is on the disk before the database commits.
             deletions.prepare(store.tombstone_file, connection)
             return erased
 
@@ -168,6 +177,33 @@ def restore(
         store.write(lambda connection: deletions.complete(store.tombstone_file, connection))
         store.forget()
     return {**facts["end"], "erased": erased}
+
+
+def _has_participants(connection: sa.Connection) -> bool:
+    return connection.execute(sa.select(participants.c.number)).first() is not None
+
+
+def _load(
+    connection: sa.Connection,
+    file: Path,
+    facts: dict[str, Any],
+    deletions_so_far: Iterable[dict[str, Any]],
+) -> int:
+    """Replace all rows by those of a backup, without deleted people; return their number.
+
+    All of it is one transaction, so a kill leaves the old rows or the new ones.
+    """
+    # Read before the tables are dropped: whoever was deleted since the backup is named only here.
+    stored = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
+    _empty(connection)
+    # The tables of the backup's own version take its rows; migrations then bring both up to date.
+    _engine.migrate(connection, facts["revision"])
+    _insert(connection, file, facts["columns"])
+    _engine.migrate(connection)
+    deleted = {row["uid"]: row for row in [*deletions_so_far, *stored]}
+    erased = sum(operations.erase(connection, row) for row in deleted.values())
+    operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
+    return erased
 
 
 def _empty(connection: sa.Connection) -> None:
@@ -181,6 +217,7 @@ def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]
     """Load the rows of a backup into the tables of its own revision."""
     schema = sa.MetaData()
     schema.reflect(connection)
+    # The first migration puts a row there; the backup has its own.
     connection.execute(schema.tables["intake"].delete())
     waiting: list[dict[str, Any]] = []
     name = ""
@@ -194,13 +231,14 @@ def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]
         record = json.loads(line)
         if "table" not in record:
             continue
-        if record["table"] != name or len(waiting) >= 500:
+        if record["table"] != name or len(waiting) >= BATCH:
             flush()
             name = record["table"]
         values = [_unpacked(value) for value in record["row"]]
         waiting.append(dict(zip(columns[name], values, strict=True)))
     flush()
     if connection.dialect.name == "postgresql":
+        # Rows with given numbers do not move PostgreSQL's counter on.
         next_id = "(SELECT COALESCE(MAX(id), 0) + 1 FROM audit)"
         connection.execute(
             sa.text(f"SELECT setval(pg_get_serial_sequence('audit', 'id'), {next_id}, false)")

@@ -1,9 +1,10 @@
 """The file of deletions beside the database, so that no older backup brings anybody back.
 
-The database has the same tombstones. The file survives it: a lost database can be restored without the people who
-were deleted after the backup. The file is always replaced as a whole. The next one is written and synced before the
-database commits a deletion, and takes its place afterwards, which needs no space: so a full disk refuses the deletion
-as a whole, and after a kill in between the database completes the file.
+The database has the same tombstones. The file survives it: a lost database can be restored without
+the people who were deleted after the backup. The file is always replaced as a whole. The next one
+is written and synced before the database commits a deletion, and takes its place afterwards, which
+needs no space: so a full disk refuses the deletion as a whole, and after a kill in between the
+database completes the file.
 """
 
 import contextlib
@@ -20,7 +21,8 @@ from ital.tools import files
 from ital_study.store import operations
 from ital_study.store.tables import intake, participants, tombstones
 
-# A record is flat, so a brace begins a new one: also after half a record, to which older versions could glue the next.
+# A record is flat, so a brace begins a new one: also after half a record, to which older versions
+# could glue the next.
 _RECORD = re.compile(r"(?=\{)|\n")
 _TIME = re.compile(r'"deleted_at": (\d+),')
 RAW = "surrogateescape"  # keeps bytes that are no text
@@ -50,6 +52,7 @@ def read(file: Path) -> KeptDeletions:
     kept = KeptDeletions([], [])
     if not file.exists():
         return kept
+    # What cannot be read is kept, not dropped: a person may find out who it was.
     for piece in _RECORD.split(file.read_text(encoding="utf-8", errors=RAW)):
         if not piece.strip():
             continue
@@ -61,13 +64,18 @@ def read(file: Path) -> KeptDeletions:
 
 
 def _tombstone(record: Any) -> dict[str, Any]:
-    external_hash = record.get("external_hash") if isinstance(record, dict) else None
+    if not isinstance(record, dict):
+        raise TypeError(record)
+    # Older versions wrote none.
+    external_hash = record.get("external_hash")
+    if external_hash is not None:
+        external_hash = str(external_hash)[:64]
     return {
         "uid": str(record["uid"]),
         "number": int(record["number"]),
         "deleted_at": int(record["deleted_at"]),
         "by": str(record["by"])[:16],
-        "external_hash": None if external_hash is None else str(external_hash)[:64],
+        "external_hash": external_hash,
     }
 
 
@@ -86,8 +94,9 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
     kept = read(file)
     if kept.unreadable:
         raise InputError(
-            f"{file}: a deletion cannot be read ({kept.unreadable[0][:60]!a}), so somebody who was deleted might come "
-            "back: nothing was restored. Put a copy of the file in its place, or remove this part if nobody is missing"
+            f"{file}: a deletion cannot be read ({kept.unreadable[0][:60]!a}), so somebody who was "
+            "deleted might come back: nothing was restored. Put a copy of the file in its place, "
+            "or remove this part if nobody is missing"
         )
     return kept.tombstones
 
@@ -120,10 +129,12 @@ def complete(file: Path, connection: sa.Connection) -> None:
     content = _completed(file, connection)
     if content == _bytes(file):
         return
+    # Renaming needs no space: a disk that is full by now cannot stop a deletion that is committed.
     if content == _bytes(_next(file)):
         files.replace(file, _next(file))
-    else:
-        files.write(file, content, private=True)
+        return
+    # There is no such file after a kill, or somebody else was deleted meanwhile: write it anew.
+    files.write(file, content, private=True)
 
 
 def tidy(file: Path) -> None:
@@ -145,22 +156,32 @@ def _bytes(file: Path) -> bytes:
 
 
 def _keep_others_away(connection: sa.Connection) -> None:
-    """Let no other process change the file until the transaction ends; SQLite has one writer anyway."""
+    """Let no other process change the file until the transaction ends.
+
+    SQLite has one writer anyway, and ignores the lock.
+    """
     connection.execute(sa.select(intake.c.id).with_for_update())
 
 
 def _completed(file: Path, connection: sa.Connection) -> bytes:
+    """Return the content of the file with every deletion of the database."""
     kept = read(file)
     query = sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.uid)
     stored = [dict(row._mapping) for row in connection.execute(query)]
-    known = {row["uid"]: row for row in [*kept.tombstones, *stored]}.values()
-    lines = [*_still_unreadable(kept, known), *(json.dumps(row, sort_keys=True) for row in known)]
+    # By uid, so that nobody is named twice. The order is that of the file, which makes equal
+    # contents equal bytes.
+    deleted = {row["uid"]: row for row in [*kept.tombstones, *stored]}.values()
+    lines = _still_unreadable(kept, deleted)
+    lines += [json.dumps(row, sort_keys=True) for row in deleted]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", RAW)
 
 
-def _still_unreadable(kept: KeptDeletions, known: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The unreadable pieces that are not the beginning of a known record, as its time in milliseconds tells."""
-    times = {str(row["deleted_at"]) for row in known}
+def _still_unreadable(kept: KeptDeletions, deleted: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the unreadable pieces that are not the beginning of a readable record.
+
+    The time in milliseconds tells which record a piece began.
+    """
+    times = {str(row["deleted_at"]) for row in deleted}
     return [piece for piece in kept.unreadable if not times.intersection(_TIME.findall(piece))]
 
 
@@ -174,10 +195,11 @@ def apply(connection: sa.Connection, kept_tombstones: Iterable[Mapping[str, Any]
     Returns:
         The number of participants that were still stored.
     """
-    applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
+    buried = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
     present = set(connection.execute(sa.select(participants.c.uid)).scalars())
+    # Somebody may have a tombstone and be stored all the same, so both are asked. The others are
+    # left out because a long file would make every start slow.
+    done = buried - present
     return sum(
-        operations.erase(connection, row)
-        for row in kept_tombstones
-        if row["uid"] not in applied - present
+        operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in done
     )

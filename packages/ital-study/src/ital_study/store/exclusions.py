@@ -35,18 +35,22 @@ def exclude(connection: sa.Connection, number: int, reason: str | None) -> None:
         raise InputError(f"there is no participant {number}")
     if reason is not None:
         reason = reason.strip()
-        if not 0 < len(reason) <= LONGEST or not reason.isprintable():
-            raise InputError(f"the reason must be one line of 1 to {LONGEST} characters")
-    if participant.excluded == reason:
+        _check_reason(reason)
+    if participant.excluded == reason:  # the audit has it already
         return
-    connection.execute(
-        participants.update().where(participants.c.number == number).values(excluded=reason)
-    )
-    operations.note(connection, "included" if reason is None else "excluded", number, reason or "")
+    own = participants.c.number == number
+    connection.execute(participants.update().where(own).values(excluded=reason))
+    action = "included" if reason is None else "excluded"
+    operations.note(connection, action, number, reason or "")
+
+
+def _check_reason(reason: str) -> None:
+    if not 0 < len(reason) <= LONGEST or not reason.isprintable():
+        raise InputError(f"the reason must be one line of 1 to {LONGEST} characters")
 
 
 def attended(connection: sa.Connection, number: int) -> frozenset[int]:
-    """The attention checks that a participant has answered.
+    """Return the attention checks that a participant has answered.
 
     Args:
         connection: The transaction.
@@ -62,7 +66,7 @@ def attended(connection: sa.Connection, number: int) -> frozenset[int]:
 def quality_of(
     connection: sa.Connection, rules: Callable[[str], StudyRules], participant: Participant
 ) -> dict[str, Any]:
-    """The columns of data quality of a participant.
+    """Return the columns of data quality of a participant.
 
     Args:
         connection: The transaction.
@@ -75,6 +79,5 @@ def quality_of(
     own = rules(participant.config)
     stored = operations.events_of(connection, participant.number, "attention", "screen", "chosen")
     happened = [PageEvent(event.kind, event.data, event.source) for event in stored]
-    return flags.person(
-        steps_of_person(connection, own, participant, measured=False), happened, own.config
-    )
+    steps = steps_of_person(connection, own, participant, measured=False)
+    return flags.person(steps, happened, own.config)

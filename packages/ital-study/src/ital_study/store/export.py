@@ -21,12 +21,11 @@ from ital_study.store.answers_table import answer_blocks
 from ital_study.store.participants_table import participant_blocks
 from ital_study.store.records import Participant
 from ital_study.store.rows import read_event, read_timing
-from ital_study.store.step_rows import blocks
+from ital_study.store.step_rows import step_blocks
 from ital_study.store.tables import (
     audit,
     configurations,
     events,
-    intake,
     participants,
     steps,
     tombstones,
@@ -38,14 +37,15 @@ if TYPE_CHECKING:
 
     from ital_study.store._store import Store
 
-BLOCK = 1 << 16
-
+BLOCK = 1 << 16  # bytes that are read at once
+# Hashes and secret names stay out of the log, and events are counted anew.
+PRIVATE = ("uid", "external_hash", "resume_hash", "number", "events")
 
 # The table of steps
 
 
 def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
-    """The tidy table of all steps of a mode.
+    """Return the tidy table of all steps of a mode.
 
     Args:
         store: The database.
@@ -61,7 +61,7 @@ def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
 
     _check_mode(mode)
     with store.reading() as connection:
-        return pd.concat(list(blocks(connection, mode)), ignore_index=True)
+        return pd.concat(list(step_blocks(connection, mode)), ignore_index=True)
 
 
 def _check_mode(mode: str) -> None:
@@ -72,10 +72,11 @@ def _check_mode(mode: str) -> None:
 # The log
 
 
-def log(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over all records of a mode: configurations, participants, their steps and events, and deletions.
+def log_records(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, Any]]:
+    """Iterate over all records of a mode.
 
-    Hashes of external IDs and resume codes are left out. Of what cannot be read, the record has the stored text.
+    They are configurations, participants, their steps and events, and deletions. Hashes of external
+    IDs and resume codes are left out. Of what cannot be read, the record has the stored text.
 
     Args:
         connection: The transaction.
@@ -86,49 +87,62 @@ def log(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, 
         Dictionaries that can be written as JSON.
     """
     everyone = operations.everyone(connection, mode=mode, **who)
-    used = {participant.config for participant in everyone}
-    for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
+    yield from _configuration_records(connection, {each.config for each in everyone})
+    for participant in everyone:
+        yield _participant_record(participant)
+        happened = [
+            *_step_records(connection, participant.number),
+            *_event_records(connection, participant.number),
+        ]
+        # Times are ISO 8601 in UTC, so the order of texts is that of times.
+        yield from sorted(happened, key=lambda record: (record["at"], record["record"]))
+    if not who:
+        yield from _deletion_records(connection)
+
+
+def _configuration_records(connection: sa.Connection, used: set[str]) -> Iterator[dict[str, Any]]:
+    query = sa.select(configurations).order_by(configurations.c.added_at)
+    for row in connection.execute(query):
         if row.hash in used:
-            facts = {
+            yield {
+                "record": "configuration",
                 "hash": row.hash,
                 "name": row.name,
                 "added_at": iso(row.added_at),
                 "toml": row.text,
             }
-            yield {"record": "configuration", **facts}
-    for participant in everyone:
-        times = {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
-        columns, number = participant._asdict() | times, participant.number
-        private = ("uid", "external_hash", "resume_hash", "number", "events")
-        yield {"record": "participant", "participant": number} | {
-            name: value for name, value in columns.items() if name not in private
-        }
-        yield from sorted(
-            _happened(connection, number), key=lambda record: (record["at"], record["record"])
-        )
-    if who:
-        return
-    for row in connection.execute(
-        sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)
-    ):
-        yield {
-            "record": "deleted",
-            "participant": row.number,
-            "at": iso(row.deleted_at),
-            "by": row.by,
-        }
 
 
-def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
+def _participant_record(participant: Participant) -> dict[str, Any]:
+    columns = _with_times(participant)
+    public = {name: value for name, value in columns.items() if name not in PRIVATE}
+    return {"record": "participant", "participant": participant.number, **public}
+
+
+def _with_times(participant: Participant) -> dict[str, Any]:
+    """Return the row of a participant with its times as text."""
+    return participant._asdict() | {
+        "joined_at": iso(participant.joined_at),
+        "seen_at": iso(participant.seen_at),
+    }
+
+
+def _step_records(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
     for step in operations.steps_of(connection, number):
+        timing: Any = step.timing
+        if read_timing(step.timing) is not None:
+            timing = json.loads(step.timing)
         yield {
             "record": "step",
             "participant": number,
             "at": iso(step.stored_at),
             **{name: getattr(step, name) for name in ("map", "learner", "robot", "step", "choice")},
             "state": operations.as_state(step.state).tolist(),
-            "timing": step.timing if read_timing(step.timing) is None else json.loads(step.timing),
+            "timing": timing,
         }
+
+
+def _event_records(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
     query = sa.select(events).where(events.c.participant == number).order_by(events.c.number)
     for row in connection.execute(query):
         event = read_event(row)
@@ -144,9 +158,24 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
         }
 
 
+def _deletion_records(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+    in_order = sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)
+    for row in connection.execute(in_order):
+        yield {
+            "record": "deleted",
+            "participant": row.number,
+            "at": iso(row.deleted_at),
+            "by": row.by,
+        }
+
+
 # Files
 
-TABLES = {"steps.csv": blocks, "participants.csv": participant_blocks, "answers.csv": answer_blocks}
+TABLES = {
+    "steps.csv": step_blocks,
+    "participants.csv": participant_blocks,
+    "answers.csv": answer_blocks,
+}
 
 
 def stream(
@@ -173,19 +202,24 @@ def stream(
             for i, block in enumerate(TABLES[file](connection, mode, **who)):
                 yield table.csv_text(block, header=i == 0, raw=raw).encode()
         elif file == "events.jsonl":
-            for record in log(connection, mode, **who):
+            for record in log_records(connection, mode, **who):
                 yield json.dumps(record, ensure_ascii=True).encode() + b"\n"
         elif file == "codebook.md":
             used = configs_of(connection, mode)
             yield table.codebook(used[0], [mode], used).encode()
         elif file == "steps.parquet":
-            with tempfile.TemporaryFile() as parquet:
-                table.write_parquet(blocks(connection, mode, **who), parquet)
-                parquet.seek(0)
-                while content := parquet.read(BLOCK):
-                    yield content
+            yield from _parquet(step_blocks(connection, mode, **who))
         else:
             raise InputError(f"there is no file {file!r} in an export")
+
+
+def _parquet(blocks: "Iterator[pd.DataFrame]") -> Iterator[bytes]:
+    # Its index comes last and its writer seeks, so it is made in a file first.
+    with tempfile.TemporaryFile() as parquet:
+        table.write_parquet(blocks, parquet)
+        parquet.seek(0)
+        while content := parquet.read(BLOCK):
+            yield content
 
 
 def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
@@ -201,10 +235,11 @@ def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
     Raises:
         InputError: The database holds no study yet.
     """
-    query = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
+    newest_first = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
     used = sa.select(participants.c.config).where(participants.c.mode == mode)
-    texts = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().all()
-    texts = texts or connection.execute(query.limit(1)).scalars().all()
+    texts = connection.execute(newest_first.where(configurations.c.hash.in_(used))).scalars().all()
+    if not texts:
+        texts = connection.execute(newest_first.limit(1)).scalars().all()
     if not texts:
         raise InputError("the database holds no study yet")
     return [parse_config(text, "the stored configuration") for text in texts]
@@ -215,8 +250,8 @@ def export_study(
 ) -> list[Path]:
     """Write a study folder: the tables, steps.parquet, events.jsonl, codebook.md and study.toml.
 
-    Temporary files are written first and renamed when all are complete. Only their owner may read them, because people
-    may have written who they are.
+    Temporary files are written first and renamed when all are complete. Only their owner may read
+    them, because people may have written who they are.
 
     Args:
         store: The database.
@@ -231,26 +266,25 @@ def export_study(
         InputError: There is no such mode, or no study.
     """
     _check_mode(mode)
-    names = [
-        *TABLES,
-        "events.jsonl",
-        "codebook.md",
-        *(["steps.parquet"] if table.has_parquet() else []),
-    ]
+    names = [*TABLES, "events.jsonl", "codebook.md"]
+    if table.has_parquet():
+        names.append("steps.parquet")
     contents = {name: stream(store, name, mode, raw=raw) for name in names}
     with store.reading() as connection:
         config = configs_of(connection, mode)[0]
-    return _write(folder, contents | {"study.toml": [config.to_toml().encode()]})
+    return _write_files(folder, contents | {"study.toml": [config.to_toml().encode()]})
 
 
-ABOUT_ONE = """
-## participant.json
-
-All that is stored of this participant beside the tables. `participant`: the row of the database. `external_hash` is
-the keyed hash of the ID in the link, `resume_hash` that of the resume code, `uid` the name in the cookie of the
-participant's browser; none of them leads back to the ID or the code without the key of the study. `audit`: what
-researchers did. Times are ISO 8601, in UTC.
-"""
+ABOUT_ONE = (
+    "\n## participant.json\n\n"
+    "All that is stored of this participant beside the tables. `participant`: the row of the "
+    "database. `external_hash` is\n"
+    "the keyed hash of the ID in the link, `resume_hash` that of the resume code, `uid` the name in "
+    "the cookie of the\n"
+    "participant's browser; none of them leads back to the ID or the code without the key of the "
+    "study. `audit`: what\n"
+    "researchers did. Times are ISO 8601, in UTC.\n"
+)
 
 
 def export_person(
@@ -272,30 +306,31 @@ def export_person(
     contents = {name: stream(store, name, mode, raw=raw, number=number) for name in names}
     with store.reading() as connection:
         config = parse_config(operations.config_text(connection, participant.config))
-        records = connection.execute(
-            sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)
-        ).all()
-    row = participant._asdict() | {
-        "joined_at": iso(participant.joined_at),
-        "seen_at": iso(participant.seen_at),
-    }
-    actions = [
-        {"at": iso(record.at), "action": record.action, "detail": record.detail}
-        for record in records
-    ]
-    everything = json.dumps({"participant": row, "audit": actions}, indent=2).encode()
+        actions = _actions_on(connection, number)
+    everything = {"participant": _with_times(participant), "audit": actions}
     codebook = table.codebook(config, [mode], [config]) + ABOUT_ONE
     fixed = {
-        "participant.json": everything,
-        "codebook.md": codebook.encode(),
-        "study.toml": config.to_toml().encode(),
+        "participant.json": json.dumps(everything, indent=2),
+        "codebook.md": codebook,
+        "study.toml": config.to_toml(),
     }
-    return _write(folder, contents | {name: [content] for name, content in fixed.items()})
+    return _write_files(folder, contents | {name: [text.encode()] for name, text in fixed.items()})
 
 
-def _write(folder: Path, contents: Mapping[str, Iterable[bytes]]) -> list[Path]:
+def _actions_on(connection: sa.Connection, number: int) -> list[dict[str, Any]]:
+    """Return what researchers did with a participant."""
+    query = sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)
+    return [
+        {"at": iso(row.at), "action": row.action, "detail": row.detail}
+        for row in connection.execute(query)
+    ]
+
+
+def _write_files(folder: Path, contents: Mapping[str, Iterable[bytes]]) -> list[Path]:
     """Write files that only their owner may read: all of them, or none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # In the same folder, so that moving is renaming. Nothing is moved before all is written: a full
+    # disk or a kill leaves the files of an earlier export as they were.
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
         for name, content in contents.items():
             with open(Path(part) / name, "wb", opener=open_private) as file:
@@ -328,15 +363,8 @@ def import_study(store: "Store", folder: Path) -> int:
     def job(connection: sa.Connection) -> int:
         count = 0
         with file.open(encoding="utf-8") as lines:
-            for i, line in enumerate(lines):
-                try:
-                    count += _put(connection, json.loads(line))
-                except (KeyError, ValueError, TypeError, AttributeError) as error:
-                    if isinstance(error, InputError):
-                        raise
-                    raise InputError(
-                        f"{file}: line {i + 1} was not written by ital study export"
-                    ) from None
+            for number, line in enumerate(lines, start=1):
+                count += _put_line(connection, line, f"{file}: line {number}")
         operations.note(connection, "imported", detail=f"{count} participants")
         return count
 
@@ -348,76 +376,101 @@ def import_study(store: "Store", folder: Path) -> int:
         ) from None
 
 
-def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
-    """Store one record of the log; return 1 for a participant."""
-    kind, number = record["record"], record.get("participant")
-    if kind == "configuration":
-        _put_configuration(connection, record)
-    elif kind == "participant":
-        if operations.find(connection, number=number) is not None:
-            raise InputError(
-                f"participant {number} is in the database already: import into another database"
-            )
-        copied = {name: record[name] for name in Participant._fields if name in record}
-        times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
-        new = {
-            "number": number,
-            "uid": secrets.token_hex(16),
-            "external_hash": None,
-            "resume_hash": None,
-            "events": 0,
-        }
-        connection.execute(participants.insert().values(copied | times | new))
-        _count_on(connection, int(record["participant"]))
-        return 1
-    elif kind == "step":
-        state = operations.as_bytes(np.asarray(record["state"], np.float32))
-        copied = {
-            name: record[name]
-            for name in ("participant", "map", "learner", "robot", "step", "choice")
-        }
-        stored = {
-            "state": state,
-            "timing": _text(record["timing"]),
-            "stored_at": from_iso(record["at"]),
-        }
-        connection.execute(steps.insert().values(copied | stored))
-    elif kind in ("event", "unreadable"):
-        copied = {name: record[name] for name in ("participant", "number", "kind", "source")}
-        at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
-        connection.execute(events.insert().values(copied | at | {"data": _text(record["data"])}))
-        p = participants.c
-        connection.execute(
-            participants.update().where(p.number == number).values(events=p.events + 1)
-        )
-    elif kind == "deleted":
-        copied = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
-        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **copied))
-        _count_on(connection, int(record["participant"]))
-    else:
-        raise ValueError(kind)
-    return 0
-
-
-def _text(data: Any) -> str:
-    """Data as they are stored; what could not be read is a text already."""
-    return data if isinstance(data, str) else operations.as_json(data)
+def _put_line(connection: sa.Connection, line: str, where: str) -> bool:
+    """Store one line of the log; return whether it is a participant."""
+    try:
+        record = json.loads(line)
+        kind = record["record"]
+        _PUT[kind](connection, record)
+    except InputError:  # says already what is wrong
+        raise
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise InputError(f"{where} was not written by ital study export") from None
+    return kind == "participant"
 
 
 def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:
     if parse_config(record["toml"], "the configuration in events.jsonl").hash != record["hash"]:
         raise InputError("the configuration in events.jsonl does not match its hash")
-    stored = connection.execute(
-        sa.select(configurations).where(configurations.c.hash == record["hash"])
-    ).first()
-    if stored is None:
-        row = {"hash": record["hash"], "name": record["name"], "text": record["toml"]}
-        connection.execute(
-            configurations.insert().values(row | {"added_at": from_iso(record["added_at"])})
+    query = sa.select(configurations).where(configurations.c.hash == record["hash"])
+    if connection.execute(query).first() is not None:
+        return
+    row = {
+        "hash": record["hash"],
+        "name": record["name"],
+        "text": record["toml"],
+        "added_at": from_iso(record["added_at"]),
+    }
+    connection.execute(configurations.insert().values(row))
+
+
+def _put_participant(connection: sa.Connection, record: Mapping[str, Any]) -> None:
+    number = record["participant"]
+    if operations.find(connection, number=number) is not None:
+        raise InputError(
+            f"participant {number} is in the database already: import into another database"
         )
+    # Columns that older versions did not know are missing, and get their defaults.
+    copied = {name: record[name] for name in Participant._fields if name in record}
+    own = {
+        "joined_at": from_iso(record["joined_at"]),
+        "seen_at": from_iso(record["seen_at"]),
+        "number": number,
+        "uid": secrets.token_hex(16),
+        "external_hash": None,
+        "resume_hash": None,
+        "events": 0,  # each event counts itself
+    }
+    connection.execute(participants.insert().values(copied | own))
+    operations.reserve_number(connection, int(number))
 
 
-def _count_on(connection: sa.Connection, number: int) -> None:
-    """Make sure that imported numbers are not given again."""
-    free = intake.c.next_number
-    connection.execute(intake.update().where(free <= number).values(next_number=number + 1))
+def _put_step(connection: sa.Connection, record: Mapping[str, Any]) -> None:
+    names = ("participant", "map", "learner", "robot", "step", "choice")
+    row = {name: record[name] for name in names} | {
+        "state": operations.as_bytes(np.asarray(record["state"], np.float32)),
+        "timing": _stored_text(record["timing"]),
+        "stored_at": from_iso(record["at"]),
+    }
+    connection.execute(steps.insert().values(row))
+
+
+def _put_event(connection: sa.Connection, record: Mapping[str, Any]) -> None:
+    row = {name: record[name] for name in ("participant", "number", "kind", "source")} | {
+        "at": from_iso(record["at"]),
+        "client_at": from_iso(record["client_at"]),
+        "data": _stored_text(record["data"]),
+    }
+    connection.execute(events.insert().values(row))
+    p = participants.c
+    own = p.number == record["participant"]
+    connection.execute(participants.update().where(own).values(events=p.events + 1))
+
+
+def _put_deletion(connection: sa.Connection, record: Mapping[str, Any]) -> None:
+    row = {
+        "number": record["participant"],
+        "by": record["by"],
+        "deleted_at": from_iso(record["at"]),
+        "uid": secrets.token_hex(16),
+    }
+    connection.execute(tombstones.insert().values(row))
+    operations.reserve_number(connection, int(record["participant"]))
+
+
+# How each kind of record is stored.
+_PUT = {
+    "configuration": _put_configuration,
+    "participant": _put_participant,
+    "step": _put_step,
+    "event": _put_event,
+    "unreadable": _put_event,
+    "deleted": _put_deletion,
+}
+
+
+def _stored_text(data: Any) -> str:
+    """Return data as they are stored; what could not be read is a text already."""
+    if isinstance(data, str):
+        return data
+    return operations.as_json(data)

@@ -1,14 +1,15 @@
 """The tidy table of participants, one row each, made from their rows and events."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from ital_study.data import table
 from ital_study.data.codebooks import PARTICIPANTS
+from ital_study.robots.rules import StudyRules
 from ital_study.store import exclusions, operations
-from ital_study.store.records import Participant
+from ital_study.store.records import Participant, StoredEvent
 from ital_study.store.rows import count_unreadable
 from ital_study.store.step_rows import rules_of
 from ital_study.store.times import iso
@@ -28,7 +29,10 @@ COPIED = (
     "excluded",
     "order",
     "done",
+    "answered",
+    "tries",
 )
+UNKNOWN = float("nan")
 
 
 def participant_blocks(
@@ -44,23 +48,28 @@ def participant_blocks(
     Yields:
         Tables of up to 500 participants; a table without rows if there are none.
     """
-    everyone, rules = operations.everyone(connection, mode=mode, **who), rules_of(connection)
+    everyone = operations.everyone(connection, mode=mode, **who)
+    rules = rules_of(connection)
+    # One block at least: a table without rows still has its columns.
     for first in range(0, max(len(everyone), 1), BLOCK):
-        rows = [
-            participant_row(connection, participant)
-            | {
-                "unreadable_rows": count_unreadable(
-                    connection, rules(participant.config).config, participant
-                )
-            }
-            | exclusions.quality_of(connection, rules, participant)
-            for participant in everyone[first : first + BLOCK]
-        ]
+        block = everyone[first : first + BLOCK]
+        rows = [_whole_row(connection, rules, participant) for participant in block]
         yield table.frame(rows, PARTICIPANTS, "table of participants")
 
 
+def _whole_row(
+    connection: sa.Connection, rules: Callable[[str], StudyRules], participant: Participant
+) -> dict[str, Any]:
+    config = rules(participant.config).config
+    return {
+        **participant_row(connection, participant),
+        "unreadable_rows": count_unreadable(connection, config, participant),
+        **exclusions.quality_of(connection, rules, participant),
+    }
+
+
 def participant_row(connection: sa.Connection, participant: Participant) -> dict[str, Any]:
-    """One row of the table, without data quality.
+    """Return one row of the table, without data quality.
 
     Args:
         connection: The transaction.
@@ -76,17 +85,26 @@ def participant_row(connection: sa.Connection, participant: Participant) -> dict
     by_server = {event.kind: event for event in happened if event.source == "server"}
     by_page = [event for event in happened if event.source == "client"]
     screen = next((event.data for event in by_page if event.kind == "screen"), {})
-    consent, end = by_server.get("consent"), by_server.get("comments")
     return {
         "participant": participant.number,
-        **{column: getattr(participant, column) for column in (*COPIED, "answered", "tries")},
+        **{column: getattr(participant, column) for column in COPIED},
         "joined_at": iso(participant.joined_at),
-        "consent_at": iso(consent.at) if consent else "",
-        "finished_at": iso(end.at) if end else "",
-        "minutes": (end.at - consent.at) / 60_000 if consent and end else float("nan"),
+        **_ends_of_part(by_server.get("consent"), by_server.get("comments")),
         "focus_losses": sum(event.kind == "focus_lost" for event in by_page),
-        "comment_length": len(end.data["text"]) if end else 0,
-        "screen_width": screen.get("width", float("nan")),
-        "screen_height": screen.get("height", float("nan")),
+        "screen_width": screen.get("width", UNKNOWN),
+        "screen_height": screen.get("height", UNKNOWN),
         "pointer": screen.get("pointer") or "",
     }
+
+
+def _ends_of_part(consent: StoredEvent | None, end: StoredEvent | None) -> dict[str, Any]:
+    """Return the columns of the beginning and the end of somebody's part, as far as they exist."""
+    columns = {"consent_at": "", "finished_at": "", "minutes": UNKNOWN, "comment_length": 0}
+    if consent is not None:
+        columns["consent_at"] = iso(consent.at)
+    if end is not None:
+        columns["finished_at"] = iso(end.at)
+        columns["comment_length"] = len(end.data["text"])
+    if consent is not None and end is not None:
+        columns["minutes"] = (end.at - consent.at) / 60_000
+    return columns

@@ -54,6 +54,28 @@ class Participant(NamedTuple):
     answered: int = 0
 
 
+class NewParticipant(NamedTuple):
+    """Who joins, before the database gives a number.
+
+    Attributes:
+        uid: Secret name.
+        resume_hash: Keyed hash of the resume code.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        teacher: ``human``, or the name of a simulated teacher.
+        code_version: Version of ital.
+        external_hash: Keyed hash of an ID from outside.
+        language: Language of the pages.
+    """
+
+    uid: str
+    resume_hash: str
+    mode: str
+    teacher: str
+    code_version: str
+    external_hash: str | None = None
+    language: str = "en"
+
+
 class StoredStep(NamedTuple):
     """One choice and the belief after it.
 

@@ -1,7 +1,8 @@
 """What browsers cause to be stored: what it may hold, and how readers take it from the tables.
 
-An event of a page must fit its schema when it arrives. Older versions stored whatever a page sent, so readers check
-stored rows again: they skip what does not fit, and :func:`count_unreadable` counts it.
+An event of a page must fit its schema when it arrives. Older versions stored whatever a page sent,
+so readers check stored rows again: they skip what does not fit, and :func:`count_unreadable` counts
+it.
 """
 
 import json
@@ -132,6 +133,7 @@ Noticed = Annotated[
 # Events of the server, as far as somebody reads what they hold
 
 
+# Later versions may store more, and older databases do: other keys are no reason to skip a row.
 class _Stored(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -182,16 +184,20 @@ def read_event(row: Any) -> StoredEvent | None:
         The event; None if it is not one that this version stores.
     """
     data = read_object(row.data)
-    if data is None:
+    if data is None or not _is_readable(row, data):
         return None
+    return StoredEvent(row.number, row.kind, row.source, row.at, row.client_at, data)
+
+
+def _is_readable(row: Any, data: Mapping[str, Any]) -> bool:
     try:
         if row.source == "client":
             _NOTICED.validate_python({"kind": row.kind, "at": row.client_at, "data": data})
         elif row.kind in _OF_SERVER:
             _OF_SERVER[row.kind].model_validate(data)
     except ValidationError:
-        return None
-    return StoredEvent(row.number, row.kind, row.source, row.at, row.client_at, data)
+        return False
+    return True
 
 
 def read_timing(text: str) -> dict[str, Any] | None:
@@ -204,10 +210,10 @@ def read_timing(text: str) -> dict[str, Any] | None:
         The times that are known; None if the text is not one that this version stores.
     """
     timing = read_object(text)
+    if timing is None:
+        return None
     try:
-        return (
-            None if timing is None else Timing.model_validate(timing).model_dump(exclude_none=True)
-        )
+        return Timing.model_validate(timing).model_dump(exclude_none=True)
     except ValidationError:
         return None
 
@@ -223,9 +229,11 @@ def read_object(text: str) -> dict[str, Any] | None:
     """
     try:
         value = json.loads(text, parse_constant=_not_json)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # thousands of brackets, which a page may have sent
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value
 
 
 def _not_json(constant: str) -> NoReturn:
@@ -256,13 +264,17 @@ def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> Ans
         The page with its answers; None if there is no such page, or the answers do not fit it.
     """
     pages = {page.id: page for page in config.texts(language).questionnaires}
-    maps = [on.name for on in config.maps]
-    page, on = pages.get(data["page"]), data.get("map", "")
-    if page is None or on not in ("", *maps):
+    page = pages.get(data["page"])
+    # A page that is about no map has no number in its text.
+    map_numbers: dict[str, int | str] = {"": ""}
+    for number, study_map in enumerate(config.maps, start=1):
+        map_numbers[study_map.name] = number
+    map_number = map_numbers.get(data.get("map", ""))
+    if page is None or map_number is None:
         return None
-    shown = questions.at_place(page, 1 + maps.index(on) if on else "", data.get("robot", ""))
+    asked_page = questions.at_place(page, map_number, data.get("robot", ""))
     try:
-        return AnsweredPage(shown, read_answers(shown, data["answers"]))
+        return AnsweredPage(asked_page, read_answers(asked_page, data["answers"]))
     except InputError:
         return None
 
@@ -278,15 +290,16 @@ def count_unreadable(connection: sa.Connection, config: Config, participant: Par
     Returns:
         Number of events, and of steps whose times cannot be read.
     """
-    number, language = participant.number, participant.language
+    number = participant.number
+    of_events = sa.select(events).where(events.c.participant == number)
+    of_steps = sa.select(steps.c.timing).where(steps.c.participant == number)
     count = 0
-    for row in connection.execute(sa.select(events).where(events.c.participant == number)):
+    for row in connection.execute(of_events):
         event = read_event(row)
         if event is None:
             count += 1
         elif (event.kind, event.source) == ("answers", "server"):
-            count += answered_page(config, language, event.data) is None
-    timings = connection.execute(
-        sa.select(steps.c.timing).where(steps.c.participant == number)
-    ).scalars()
-    return count + sum(read_timing(text) is None for text in timings)
+            count += answered_page(config, participant.language, event.data) is None
+    for timing in connection.execute(of_steps).scalars():
+        count += read_timing(timing) is None
+    return count

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,19 @@ from ital_study.store.times import iso
 if TYPE_CHECKING:
     import pandas as pd
 
+# Columns that are copied from the rows of the participant and of the step.
+OF_PERSON = ("mode", "teacher", "config", "code_version", "order", "usable")
+OF_STEP = ("map", "learner", "robot", "step", "choice")
+
 
 def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
-    """The rules by the hash of their configuration, each made once."""
+    """Return the rules by the hash of their configuration, each made once."""
     return functools.cache(
         lambda config: StudyRules(parse_config(operations.config_text(connection, config)))
     )
 
 
-def blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
+def step_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of steps, one participant at a time.
 
     Args:
@@ -38,17 +43,16 @@ def blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.Dat
     Yields:
         One table per participant; a table without rows if there are none.
     """
-    rules, everyone = rules_of(connection), operations.everyone(connection, mode=mode, **who)
-    yield from table.with_rows(
-        (steps_of_person(connection, rules(each.config), each) for each in everyone),
-        table.frame([]),
-    )
+    rules = rules_of(connection)
+    everyone = operations.everyone(connection, mode=mode, **who)
+    tables = (steps_of_person(connection, rules(each.config), each) for each in everyone)
+    yield from table.with_rows(tables, table.frame([]))
 
 
 def steps_of_person(
     connection: sa.Connection, rules: StudyRules, participant: Participant, *, measured: bool = True
 ) -> "pd.DataFrame":
-    """The rows of one participant in the table of steps, with their flags.
+    """Return the rows of one participant in the table of steps, with their flags.
 
     Args:
         connection: The transaction.
@@ -59,13 +63,12 @@ def steps_of_person(
     Returns:
         The table; the warm-up does not count.
     """
-    rows = rows_of(
-        rules, participant, operations.steps_of(connection, participant.number), measured=measured
-    )
+    stored = operations.steps_of(connection, participant.number)
+    rows = step_rows(rules, participant, stored, measured=measured)
     return flags.flag_steps(table.frame(rows), rules.config.quality)
 
 
-def rows_of(
+def step_rows(
     rules: StudyRules,
     participant: Participant,
     stored: Iterable[StoredStep],
@@ -83,75 +86,74 @@ def rows_of(
     Returns:
         Rows by map and robot.
     """
-    maps = [on.name for on in rules.config.maps]
-    by_round: dict[tuple[int, int], list[StoredStep]] = {}
+    map_numbers = {study_map.name: i for i, study_map in enumerate(rules.config.maps)}
+    by_round: dict[tuple[int, int], list[StoredStep]] = defaultdict(list)
     for step in stored:
-        if step.map in maps:
-            by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [
-        row
-        for _, steps in sorted(by_round.items())
-        for row in _rows_of_round(rules, participant, steps, measured)
-    ]
+        if step.map in map_numbers:
+            by_round[map_numbers[step.map], step.robot].append(step)
+    rows: list[dict[str, Any]] = []
+    for _, steps in sorted(by_round.items()):
+        in_order = sorted(steps, key=lambda step: step.step)
+        rows += _round_rows(rules, participant, in_order, measured)
+    return rows
 
 
-def _rows_of_round(
-    rules: StudyRules, participant: Participant, stored: list[StoredStep], measured: bool
+def _round_rows(
+    rules: StudyRules, participant: Participant, steps: list[StoredStep], measured: bool
 ) -> Iterator[dict[str, Any]]:
-    stored = sorted(stored, key=lambda step: step.step)
-    name = stored[0].map
-    beliefs = np.stack(
-        [
-            rules.start(participant.number, name),
-            *(operations.as_state(step.state) for step in stored),
-        ]
-    )
-    unknown = dict.fromkeys(table.MEASURES, np.full(len(beliefs), np.nan))
-    measures = rules.measures_many(name, beliefs) if measured else unknown
-    candidates = rules.candidates(participant.number, name)
-    for i, step in enumerate(stored):
+    """Return the rows of one robot on one map; its steps come in order."""
+    number = participant.number
+    map_name = steps[0].map
+    start = rules.start(number, map_name)
+    # (1 + step, cell): the belief before the first step, then after each.
+    beliefs = np.stack([start, *(operations.as_state(step.state) for step in steps)])
+    measures = _measures_of(rules, map_name, beliefs, measured)
+    candidates = rules.candidates(number, map_name)
+    of_person = {name: getattr(participant, name) for name in OF_PERSON}
+    for i, step in enumerate(steps):
         arrows = candidates[step.step - 1]
+        chosen = arrows[step.choice]
         yield {
-            "participant": participant.number,
-            **{
-                column: getattr(participant, column)
-                for column in ("mode", "teacher", "config", "code_version")
-            },
-            **{column: getattr(participant, column) for column in ("order", "usable")},
-            **{
-                column: getattr(step, column)
-                for column in ("map", "learner", "robot", "step", "choice")
-            },
-            "cell": arrows[step.choice].cell,
-            "action": arrows[step.choice].action,
-            "machine_choice": rules.best(name, beliefs[i], arrows),
+            "participant": number,
+            **of_person,
+            **{name: getattr(step, name) for name in OF_STEP},
+            "cell": chosen.cell,
+            "action": chosen.action,
+            "machine_choice": rules.best(map_name, beliefs[i], arrows),
             "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
             **{metric: float(measures[metric][i + 1]) for metric in table.MEASURES},
             **{f"{metric}_before": float(measures[metric][i]) for metric in table.MEASURES},
             **table.UNKNOWN,
-            **_times(read_timing(step.timing) or {}),
+            **_times_of_step(read_timing(step.timing) or {}),
             "stored_at": iso(step.stored_at),
         }
 
 
-def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of a step for the table; durations come from the page's monotonic clock if it sent them."""
-    shown = timing.get("shown_at")
+def _measures_of(
+    rules: StudyRules, map_name: str, beliefs: np.ndarray, measured: bool
+) -> Mapping[str, np.ndarray]:
+    if not measured:
+        return dict.fromkeys(table.MEASURES, np.full(len(beliefs), np.nan))
+    return rules.measures_many(map_name, beliefs)
 
-    def seconds(name: str, until: str) -> float:
-        if name in timing:
-            return float(timing[name])
-        return (
-            (timing[until] - shown) / 1000
-            if shown is not None and until in timing
-            else float("nan")
-        )
 
+def _times_of_step(timing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the times of a step for the table."""
     return {
         **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},
-        "seconds_to_choice": seconds("seconds_to_choice", "chosen_at"),
-        "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
+        "seconds_to_choice": _duration(timing, "seconds_to_choice", "chosen_at"),
+        "seconds_to_confirm": _duration(timing, "seconds_to_confirm", "confirmed_at"),
         "choice_changes": timing.get("choice_changes", 0),
         "focus_losses": timing.get("focus_losses", 0),
         "input": timing.get("input", ""),
     }
+
+
+def _duration(timing: Mapping[str, Any], name: str, until: str) -> float:
+    """Return the seconds since the arrows were shown; NaN if the page did not tell."""
+    # By the page's monotonic clock if it sent them: its other clock may be set meanwhile.
+    if name in timing:
+        return float(timing[name])
+    if "shown_at" not in timing or until not in timing:
+        return float("nan")
+    return (timing[until] - timing["shown_at"]) / 1000

@@ -1,8 +1,10 @@
 """Verification: replays every choice and compares the result with what is stored."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import sqlalchemy as sa
 
 from ital_study.config import orders
 from ital_study.robots.rules import StudyRules
@@ -34,7 +36,9 @@ class Report(NamedTuple):
 
 
 def verify(store: "Store") -> Report:
-    """Replay every participant's choices: beliefs, orders, numbers of steps and of answered pages must match.
+    """Replay every participant's choices.
+
+    Beliefs, orders, numbers of steps and of answered pages must match.
 
     Args:
         store: The database.
@@ -42,25 +46,32 @@ def verify(store: "Store") -> Report:
     Returns:
         Counts, and the problems.
     """
-    count, problems, skipped = 0, [], {}
+    count = 0
+    problems: list[str] = []
+    skipped: dict[int, int] = {}
     with store.reading() as connection:
-        rules, everyone = rules_of(connection), operations.everyone(connection)
+        rules_by_config = rules_of(connection)
+        everyone = operations.everyone(connection)
         for participant in everyone:
-            steps = operations.steps_of(connection, participant.number)
+            number = participant.number
+            rules = rules_by_config(participant.config)
+            steps = operations.steps_of(connection, number)
             count += len(steps)
-            own_rules = rules(participant.config)
-            wrong = problems_of(own_rules, participant, steps)
-            skipped[participant.number] = count_unreadable(
-                connection, own_rules.config, participant
-            )
-            pages = operations.events_of(connection, participant.number, "answers")
-            answered = sum(event.source == "server" for event in pages)
-            if answered != participant.answered:
-                wrong.append(
-                    f"{answered} pages of answers are stored, but {participant.answered} were counted"
-                )
-            problems += [f"participant {participant.number}: {text}" for text in wrong]
+            skipped[number] = count_unreadable(connection, rules.config, participant)
+            wrong = [
+                *problems_of(rules, participant, steps),
+                *_problems_of_answers(connection, participant),
+            ]
+            problems += [f"participant {number}: {text}" for text in wrong]
     return Report(len(everyone), count, problems, skipped)
+
+
+def _problems_of_answers(connection: sa.Connection, participant: Participant) -> list[str]:
+    pages = operations.events_of(connection, participant.number, "answers")
+    answered = sum(event.source == "server" for event in pages)
+    if answered == participant.answered:
+        return []
+    return [f"{answered} pages of answers are stored, but {participant.answered} were counted"]
 
 
 def unreadable(store: "Store", mode: str) -> dict[int, int]:
@@ -94,33 +105,44 @@ def problems_of(
     Returns:
         One line per problem.
     """
-    number, order, problems = participant.number, participant.order, []
+    problems: list[str] = []
     if len(stored_steps) != participant.done:
         problems.append(
             f"{len(stored_steps)} steps are stored, but {participant.done} were counted"
         )
-    by_round: dict[tuple[str, str], list[StoredStep]] = {}
+    by_round: dict[tuple[str, str], list[StoredStep]] = defaultdict(list)
     for step in sorted(stored_steps, key=lambda step: step.step):
-        by_round.setdefault((step.map, step.learner), []).append(step)
-    maps = [on.name for on in rules.config.maps]
-    for (name, learner), steps in by_round.items():
-        if [step.step for step in steps] != list(range(1, len(steps) + 1)):
-            problems.append(f"map {name}, {learner}: a step is missing")
-            continue
-        if (
-            name in maps
-            and order
-            and steps[0].robot != _robot(rules, order, maps.index(name), learner)
-        ):
-            problems.append(f"map {name}, {learner}: the robot does not match the order")
-        replayed = rules.replay(number, name, learner, [step.choice for step in steps])[1:]
-        stored = [operations.as_state(step.state) for step in steps]
-        if not np.allclose(
-            [mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE
-        ):
-            problems.append(f"map {name}, {learner}: the replay differs from what is stored")
+        by_round[step.map, step.learner].append(step)
+    for (map_name, learner), steps in by_round.items():
+        wrong = _problems_of_round(rules, participant, steps)
+        problems += [f"map {map_name}, {learner}: {text}" for text in wrong]
     return problems
 
 
-def _robot(rules: StudyRules, order: str, map_index: int, learner: str) -> int:
-    return 1 + orders.robots(order, map_index, rules.config.learners).index(learner)
+def _problems_of_round(
+    rules: StudyRules, participant: Participant, steps: list[StoredStep]
+) -> list[str]:
+    """Return problems of one robot on one map; its steps come in order."""
+    if [step.step for step in steps] != list(range(1, len(steps) + 1)):
+        return ["a step is missing"]  # nothing after it could be replayed
+    wrong = []
+    robot = _robot_by_order(rules, participant, steps[0])
+    if robot is not None and steps[0].robot != robot:
+        wrong.append("the robot does not match the order")
+    choices = [step.choice for step in steps]
+    # The first of the minds is the robot at its start, which is not stored.
+    minds = rules.replay(participant.number, steps[0].map, steps[0].learner, choices)[1:]
+    replayed = [mind.belief for mind in minds]
+    stored = [operations.as_state(step.state) for step in steps]
+    if not np.allclose(replayed, stored, rtol=TOLERANCE, atol=TOLERANCE):
+        wrong.append("the replay differs from what is stored")
+    return wrong
+
+
+def _robot_by_order(rules: StudyRules, participant: Participant, step: StoredStep) -> int | None:
+    """Return the number of the robot that the order gives a learner; None for the warm-up."""
+    maps = [study_map.name for study_map in rules.config.maps]
+    if not participant.order or step.map not in maps:
+        return None
+    learners = orders.robots(participant.order, maps.index(step.map), rules.config.learners)
+    return 1 + learners.index(step.learner)

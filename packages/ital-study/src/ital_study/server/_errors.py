@@ -1,4 +1,4 @@
-"""Errors in plain words: JSON for programs, a simple page for people."""
+"""Errors as answers: JSON for programs, a simple page for people."""
 
 import html
 import json
@@ -25,20 +25,31 @@ class Refused(Exception):
         self, status: int, code: str, error: str, state: dict[str, Any] | None = None
     ) -> None:
         super().__init__(error)
-        self.status, self.code, self.error, self.state = status, code, error, state
+        self.status = status
+        self.code = code
+        self.error = error
+        self.state = state
 
 
 def is_api(path: str) -> bool:
-    """Whether programs read the answers of a path, also under a prefix."""
+    """Return whether programs read the answers of a path, also under a prefix."""
     return "/api/" in path
 
 
-def plain(path: str, status: int, code: str, error: str, **details: Any) -> tuple[bytes, str]:
-    """The content of an error and its type."""
+def error_content(
+    path: str, status: int, code: str, error: str, **details: Any
+) -> tuple[bytes, str]:
+    """Return the content of an error and its media type."""
     if is_api(path):
-        return json.dumps({"error": error, "code": code, **details}).encode(), "application/json"
+        record = {"error": error, "code": code, **details}
+        return json.dumps(record).encode(), "application/json"
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'
         f"<body><main><h1>{html.escape(error)}</h1></main></body></html>"
     )
     return page.encode(), "text/html; charset=utf-8"
+
+
+def as_sentence(message: str) -> str:
+    """Return the message of an error as a sentence: with a capital letter and a full stop."""
+    return f"{message[:1].upper()}{message[1:]}."
