@@ -15,7 +15,7 @@ NAMES = [(learner, LABELS[learner]) for learner in robots(asking())]
 
 
 def rows_of(number, page, answers, **place):
-    shown = questions.at_place(page, 1, place.get("robot", ""))
+    shown = questions.page_about(page, 1, place.get("robot", ""))
     kinds = {item.id: item.kind for item in page.items}
     for cell in _answers.cells_of(shown, answers):
         yield {

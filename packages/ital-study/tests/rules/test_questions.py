@@ -39,9 +39,9 @@ def test_pages_do_not_know_later_questions():
 def test_fields_and_languages():
     config = asking()
     assert page("you").text == f"Ask {config.fields['contact']} about these 2 maps."
-    shown = _questions.at_place(page("robot"), 2, 1)
+    shown = _questions.page_about(page("robot"), 2, 1)
     assert (shown.title, shown.items[0].question) == ("Robot 1 on map 2", "How well did robot 1")
-    in_german = _questions.at_place(config.texts("de").questionnaires[1], 2, 1)
+    in_german = _questions.page_about(config.texts("de").questionnaires[1], 2, 1)
     assert in_german.title == "Roboter 1"
     assert [(row.id, row.text) for row in in_german.items[0].rows] == [
         ("understood", "Sie verstanden?"),

@@ -69,7 +69,7 @@ def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[Answered
         The items with their rows.
     """
     for page in config.texts().questionnaires:
-        shown = questions.at_place(page, SOME, SOME)
+        shown = questions.page_about(page, SOME, SOME)
         items = {item.id: item for item in shown.items}
         for cell in cells_of(shown, {}):
             rows = answers[answers["item"] == cell.item]

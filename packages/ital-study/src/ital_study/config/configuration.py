@@ -16,7 +16,7 @@ from ital_study.config.quality import AttentionCheck, Quality
 from ital_study.config.questions import Questionnaire
 from ital_study.config.sections import Completion, ConsentForm, Instruction, Map, Physics, Question
 from ital_study.config.texts import Texts, Translation
-from ital_study.config.toml import plain, toml_text
+from ital_study.config.toml import toml_content, toml_text
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
 ARROWS = ("boltzmann", "optimal")
@@ -152,14 +152,15 @@ class Config:
             The texts, with their fields filled in.
         """
         texts = Texts(
-            self.language,
-            self.title,
-            self.consent,
-            self.instructions,
-            self.check,
-            self.debriefing,
-            self.questionnaires,
+            language=self.language,
+            title=self.title,
+            consent=self.consent,
+            instructions=self.instructions,
+            check=self.check,
+            debriefing=self.debriefing,
+            questionnaires=self.questionnaires,
         )
+        # A study's own values of fields replace those that follow from other keys.
         fields = self.given_fields() | dict(self.fields)
         if language is not None and language in self.translations:
             texts = _texts.translated(texts, language, self.translations[language])
@@ -218,7 +219,7 @@ class Config:
         Returns:
             Names by tag.
         """
-        return {each: self.words_in(each)["name"] for each in self.languages}
+        return {language: self.words_in(language)["name"] for language in self.languages}
 
     @functools.cached_property
     def hash(self) -> str:
@@ -241,7 +242,7 @@ class Config:
                 table = content[section]
             if getattr(record, name) == _default(record, name):
                 del table[name]
-        return plain(content)
+        return toml_content(content)
 
     def public(self, language: str | None = None) -> dict[str, Any]:
         """Return what a participant's browser may know.
@@ -269,7 +270,7 @@ class Config:
             "warm_up_steps": self.warm_up_steps,
             "version": self.hash,
             "consent": dataclasses.asdict(texts.consent),
-            "instructions": [plain(dataclasses.asdict(page)) for page in texts.instructions],
+            "instructions": [toml_content(dataclasses.asdict(page)) for page in texts.instructions],
             "check": [
                 {"question": asked.question, "options": list(asked.options)}
                 for asked in texts.check
@@ -283,7 +284,7 @@ class Config:
             Text that :func:`parse_config` reads back to the same hash.
         """
         # The thresholds are stated even where they are defaults: readers of the file want to know them.
-        thresholds = plain(dataclasses.asdict(self.quality))
+        thresholds = toml_content(dataclasses.asdict(self.quality))
         return toml_text(self.as_dict() | {"quality": thresholds})
 
 

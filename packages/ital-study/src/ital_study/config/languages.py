@@ -10,15 +10,18 @@ from typing import Any
 from ital.errors import InputError
 
 SHIPPED = ("en", "de")
-PSEUDO = "qps"  # English that looks foreign, is longer and runs from right to left: for tests
+
+# English that looks foreign, is longer and runs from right to left: for tests.
+PSEUDO = "qps"
+
 TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})?")
 _ACCENTS = str.maketrans("aceinosuyACEINOSUY", "àçéîñöšüýÀÇÉÎÑÖŠÜÝ")
-_FIELD = re.compile(r"(\{[a-z_]+\})")
+_FIELD = re.compile(r"(\{[a-z_]+\})")  # a group, so that splitting keeps the fields
 
 
 @functools.cache
 def shipped_words(language: str) -> Mapping[str, str]:
-    """The words of a language that comes with ital.
+    """Return the words of a language that comes with ital.
 
     Args:
         language: ``en``, ``de`` or the pseudo-language.
@@ -36,7 +39,7 @@ def shipped_words(language: str) -> Mapping[str, str]:
 
 
 def pseudo_text(text: str) -> str:
-    """A text with accents, in brackets and a third longer; its fields stay.
+    """Return a text with accents, in brackets and a third longer; its fields stay.
 
     Args:
         text: English text.
@@ -44,14 +47,16 @@ def pseudo_text(text: str) -> str:
     Returns:
         Text that people can still read, in which forgotten English stands out.
     """
-    parts = [
-        part if part.startswith("{") else part.translate(_ACCENTS) for part in _FIELD.split(text)
-    ]
-    return f"⟦{''.join(parts)}{' ·' * (len(text) // 8)}⟧"
+    accented = ""
+    for part in _FIELD.split(text):
+        is_field = part.startswith("{")
+        accented += part if is_field else part.translate(_ACCENTS)
+    padding = " ·" * (len(text) // 8)
+    return f"⟦{accented}{padding}⟧"
 
 
 def words(language: str, own: Mapping[str, str]) -> dict[str, str]:
-    """The words of a language, with a study's own ones.
+    """Return the words of a language, with a study's own ones.
 
     Args:
         language: The language.
@@ -89,19 +94,21 @@ def check_words(language: str, own: Any, name: str) -> dict[str, str]:
             )
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"{name}.{key} must be a text")
-        lost = set(_FIELD.findall(word)) - set(_FIELD.findall(english[key]))
-        if lost:
-            raise InputError(f"{name}.{key} has the unknown field {min(lost)}")
-    missing = [key for key in english if key not in own and key not in shipped_words(language)]
+        unknown = set(_FIELD.findall(word)) - set(_FIELD.findall(english[key]))
+        if unknown:
+            raise InputError(f"{name}.{key} has the unknown field {min(unknown)}")
+    available = words(language, own)
+    missing = [key for key in english if key not in available]
     if missing:
         raise InputError(
-            f"{name} lacks {len(missing)} words, for instance {missing[0]}: ital has no words in {language!r}"
+            f"{name} lacks {len(missing)} words, for instance {missing[0]}: "
+            f"ital has no words in {language!r}"
         )
     return dict(own)
 
 
 def best(wishes: str, languages: tuple[str, ...]) -> str:
-    """The language of a study that fits a visitor best.
+    """Choose the language of a study that fits a visitor best.
 
     Args:
         wishes: Language tags, the dearest first, separated by commas.
@@ -110,9 +117,11 @@ def best(wishes: str, languages: tuple[str, ...]) -> str:
     Returns:
         One of the languages.
     """
-    for wish in (part.strip().lower() for part in wishes.split(",")):
-        for fits in (wish, wish.partition("-")[0]):
-            found = next((language for language in languages if language.lower() == fits), None)
-            if found is not None:
-                return found
+    by_tag = {language.lower(): language for language in reversed(languages)}
+    for wish in wishes.split(","):
+        tag = wish.strip().lower()
+        # Somebody who wishes for de-AT can read de.
+        for accepted in (tag, tag.partition("-")[0]):
+            if accepted in by_tag:
+                return by_tag[accepted]
     return languages[0]

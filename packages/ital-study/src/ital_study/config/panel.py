@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from ital.errors import InputError
 from ital_study.config.toml import TomlTable
 
-# One word without the brackets and signs of templates that nobody filled in: {{%PROLIFIC_PID%}}, %SURVEY_CODE%,
-# ${e://Field/id}, [ID], <id>.
+# One word without the brackets and signs of templates that nobody filled in: {{%PROLIFIC_PID%}},
+# %SURVEY_CODE%, ${e://Field/id}, [ID], <id>.
 PATTERN = r"[^\s{}\[\]<>%$]{1,100}"
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 FIELD = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")  # of a redirect
 CODE = "code"  # the field of a redirect that is not a parameter of the link
 MOST_NAMES = 10
 LONGEST = 200  # characters of an identity
+# Identities that anybody might try.
 GUESSES = (
     "1",
     "7",
@@ -50,7 +51,7 @@ class Panel:
     name: str | None = None
 
     def accepts(self, identity: str) -> bool:
-        """Whether an identity is one that this panel may give.
+        """Say whether an identity is one that this panel may give.
 
         Args:
             identity: What the link says.
@@ -61,7 +62,7 @@ class Panel:
         return len(identity) <= LONGEST and re.fullmatch(self.pattern, identity) is not None
 
     def identity_in(self, parameters: Mapping[str, str]) -> tuple[str, str] | None:
-        """The identity among the parameters of a link.
+        """Find the identity among the parameters of a link.
 
         Args:
             parameters: Values by name.
@@ -69,13 +70,14 @@ class Panel:
         Returns:
             Name and value of the first parameter that carries an identity; None without one.
         """
-        return next(
-            ((name, parameters[name]) for name in self.identity if name in parameters), None
-        )
+        for name in self.identity:
+            if name in parameters:
+                return name, parameters[name]
+        return None
 
 
 def guessable(pattern: str) -> bool:
-    """Whether somebody could guess identities that match a pattern.
+    """Say whether somebody could guess identities that match a pattern.
 
     Whoever knows an identity can continue the study in that person's place.
 
@@ -89,26 +91,18 @@ def guessable(pattern: str) -> bool:
 
 
 def panel_of(table: TomlTable) -> Panel:
-    """Where participants come from."""
-    default = Panel()
-    identity = _names(table, "identity") if "identity" in table.content else default.identity
-    pass_through = (
-        _names(table, "pass_through") if "pass_through" in table.content else default.pass_through
-    )
+    """Read where participants come from."""
+    identity = _names(table, "identity", Panel.identity)
+    pass_through = _names(table, "pass_through", Panel.pass_through)
     if not identity:
         raise InputError(f"{table.prefix}identity must name at least one parameter of the link")
-    twice = next((name for name in pass_through if name in identity), None)
-    if twice is not None:
-        raise InputError(
-            f"{table.prefix}pass_through must not name {twice}, which {table.prefix}identity names"
-        )
-    pattern = table.text("pattern", most=500)
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise InputError(
-            f"{table.prefix}pattern must be a regular expression, not {pattern!r}: {error}"
-        ) from None
+    for name in pass_through:
+        if name in identity:
+            raise InputError(
+                f"{table.prefix}pass_through must not name {name}, "
+                f"which {table.prefix}identity names"
+            )
+    pattern = _regular_expression(table, "pattern")
     panel = Panel(
         identity=identity,
         pattern=pattern,
@@ -116,6 +110,7 @@ def panel_of(table: TomlTable) -> Panel:
         pass_through=pass_through,
         name=table.text("name", most=60) if "name" in table.content else None,
     )
+    # Somebody without an identity would otherwise take part as everybody without one.
     if panel.accepts("") or panel.accepts(" "):
         raise InputError(
             f"{table.prefix}pattern must not accept a blank identity, but {pattern!r} does"
@@ -123,7 +118,21 @@ def panel_of(table: TomlTable) -> Panel:
     return panel
 
 
-def _names(table: TomlTable, key: str) -> tuple[str, ...]:
+def _regular_expression(table: TomlTable, key: str) -> str:
+    pattern = table.text(key, most=500)
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError(
+            f"{table.prefix}{key} must be a regular expression, not {pattern!r}: {error}"
+        ) from None
+    return pattern
+
+
+def _names(table: TomlTable, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names of parameters of the link."""
+    if key not in table.content:
+        return default
     names = table.get(key)
     if (
         not isinstance(names, list)
@@ -131,12 +140,13 @@ def _names(table: TomlTable, key: str) -> tuple[str, ...]:
         or len(set(map(str, names))) < len(names)
     ):
         raise InputError(
-            f"{table.prefix}{key} must be a list of at most {MOST_NAMES} different names, not {names!r}"
+            f"{table.prefix}{key} must be a list of at most {MOST_NAMES} different names, "
+            f"not {names!r}"
         )
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name == CODE:
             raise InputError(
-                f"{table.prefix}{key} must name parameters of the link: letters, digits, _ and -, but not "
-                f"{CODE!r}; {name!r} is none"
+                f"{table.prefix}{key} must name parameters of the link: letters, digits, _ and -, "
+                f"but not {CODE!r}; {name!r} is none"
             )
     return tuple(names)

@@ -8,16 +8,18 @@ from typing import Any
 from ital.errors import InputError
 from ital_study.config.toml import TomlTable
 
-# Fields that are known only when the page is shown, by the moment of the page.
+# Fields whose values depend on when a page is shown, by the moment of the page.
 WHEN = {"before": (), "after_robot": ("map", "robot"), "after_map": ("map",), "end": ()}
-KEYS = {  # of each kind of question, besides those of all kinds
+# Keys of each kind of question, besides those of all kinds.
+KEYS = {
     "single": ("options",),
     "multiple": ("options",),
     "likert": ("rows", "scale"),
     "number": ("least", "most", "whole"),
     "text": ("longest",),
 }
-LEFT_OUT = {"whole": True, "longest": 500}  # what keys are where they are left out
+# Values of keys that are left out; other keys of a kind are required.
+LEFT_OUT = {"whole": True, "longest": 500}
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,13 @@ def questionnaires_of(table: TomlTable) -> tuple[Questionnaire, ...]:
     if "questionnaires" not in table.content:
         return ()
     pages = tuple(_questionnaire(each) for each in table.sections("questionnaires", Questionnaire))
-    _check_unique("questionnaires", [page.id for page in pages])
-    _check_unique("questions", [item.id for page in pages for item in page.items])
+    _check_ids_differ("questionnaires", [page.id for page in pages])
+    _check_ids_differ("questions", [item.id for page in pages for item in page.items])
     return pages
 
 
 def _questionnaire(table: TomlTable) -> Questionnaire:
+    """Read a page of questions."""
     return Questionnaire(
         id=table.slug("id"),
         when=table.one_of("when", tuple(WHEN)),
@@ -140,35 +143,38 @@ def _questionnaire(table: TomlTable) -> Questionnaire:
 
 
 def _item(table: TomlTable) -> Item:
-    """A question; only the keys of its kind are allowed."""
+    """Read a question; only the keys of its kind are allowed."""
     kind = table.one_of("kind", tuple(KEYS))
-    common = [field.name for field in dataclasses.fields(Item)][:4]
-    for key in table.content:
-        if key not in (*common, *KEYS[kind]):
-            allowed = ", ".join(KEYS[kind])
-            raise InputError(
-                f"{table.prefix}{key} does not belong to kind {kind!r}: its own keys are {allowed}"
-            )
-    for key in KEYS[kind]:
-        if key not in (*table.content, *LEFT_OUT):
-            raise InputError(f"the key {table.prefix}{key} is missing")
+    _check_keys(table, kind)
     item = Item(
         table.slug("id"), kind, table.text("question", most=2000), table.yes_or_no("required")
     )
-    own: dict[str, Any] = {
-        key: _READ[key](table) if key in table.content else LEFT_OUT[key] for key in KEYS[kind]
-    }
+    own: dict[str, Any] = {}
+    for key in KEYS[kind]:
+        own[key] = _READ[key](table) if key in table.content else LEFT_OUT[key]
     return dataclasses.replace(item, **own)
 
 
+def _check_keys(table: TomlTable, kind: str) -> None:
+    """Raise for keys of another kind, and for keys that are missing."""
+    own_keys = KEYS[kind]
+    keys_of_others = {key for keys in KEYS.values() for key in keys} - set(own_keys)
+    for key in table.content:
+        if key in keys_of_others:
+            raise InputError(
+                f"{table.prefix}{key} does not belong to kind {kind!r}: "
+                f"its own keys are {', '.join(own_keys)}"
+            )
+    for key in own_keys:
+        if key not in table.content and key not in LEFT_OUT:
+            raise InputError(f"the key {table.prefix}{key} is missing")
+
+
 def _lines(table: TomlTable, key: str, least: int, most: int) -> tuple[str, ...]:
-    """A list of short texts."""
+    """Read a list of short texts."""
     value = table.get(key)
-    if (
-        not isinstance(value, list)
-        or not least <= len(value) <= most
-        or not all(map(_is_line, value))
-    ):
+    fits = isinstance(value, list) and least <= len(value) <= most
+    if not fits or not all(map(_is_line, value)):
         raise InputError(f"{table.prefix}{key} must be a list of {least} to {most} texts")
     return tuple(line.strip() for line in value)
 
@@ -177,49 +183,58 @@ def _is_line(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value.strip()) <= 1000
 
 
-def _rows(table: TomlTable) -> tuple[ScaleRow, ...]:
+def _scale_rows(table: TomlTable) -> tuple[ScaleRow, ...]:
+    """Read statements that are judged on a scale."""
     rows = tuple(
         ScaleRow(row.slug("id"), row.text("text", most=1000))
         for row in table.sections("rows", ScaleRow)
     )
-    _check_unique(f"{table.prefix}rows", [row.id for row in rows])
+    _check_ids_differ(f"{table.prefix}rows", [row.id for row in rows])
     return rows
 
 
 def _scale(table: TomlTable) -> tuple[str, ...]:
-    """Labels of the points; both ends have one."""
+    """Read labels of the points; both ends have one."""
     value = table.get("scale")
-    fits = (
-        isinstance(value, list)
-        and 2 <= len(value) <= 11
-        and all(isinstance(label, str) for label in value)
-    )
-    if not fits or not _is_line(value[0]) or not _is_line(value[-1]):
+    fits = isinstance(value, list) and 2 <= len(value) <= 11
+    if not fits or not _are_labels(value):
         raise InputError(
-            f'{table.prefix}scale must be a list of 2 to 11 labels, not empty at both ends ("": no label)'
+            f"{table.prefix}scale must be a list of 2 to 11 labels, "
+            'not empty at both ends ("": no label)'
         )
     return tuple(label.strip() for label in value)
 
 
+def _are_labels(values: Sequence[object]) -> bool:
+    """Say whether values are texts, the first and the last not empty."""
+    if not all(isinstance(label, str) for label in values):
+        return False
+    return _is_line(values[0]) and _is_line(values[-1])
+
+
+def _least(table: TomlTable) -> float:
+    return table.number("least", least=-1e9, most=1e9)
+
+
 def _most(table: TomlTable) -> float:
-    return table.number("most", least=table.number("least", least=-1e9, most=1e9), most=1e9)
+    return table.number("most", least=_least(table), most=1e9)
 
 
 _READ: dict[str, Callable[[TomlTable], object]] = {
     "options": lambda table: _lines(table, "options", 2, 50),
-    "rows": _rows,
+    "rows": _scale_rows,
     "scale": _scale,
-    "least": lambda table: table.number("least", least=-1e9, most=1e9),
+    "least": _least,
     "most": _most,
     "whole": lambda table: table.yes_or_no("whole"),
     "longest": lambda table: table.whole("longest", 1, 5000),
 }
 
 
-def _check_unique(what: str, ids: Sequence[str]) -> None:
-    twice = next((id for id in ids if ids.count(id) > 1), None)
-    if twice is not None:
-        raise InputError(f"{what} must have different ids, but {twice!r} occurs twice")
+def _check_ids_differ(what: str, ids: Sequence[str]) -> None:
+    for id_ in ids:
+        if ids.count(id_) > 1:
+            raise InputError(f"{what} must have different ids, but {id_!r} occurs twice")
 
 
 # Languages and fields
@@ -229,20 +244,19 @@ def translations_of(
     table: TomlTable, first: Sequence[Questionnaire]
 ) -> tuple[TranslatedQuestionnaire, ...]:
     """Read ``[[translations.LANGUAGE.questionnaires]]``: the same pages and questions in the same order."""
-    tables = (
-        table.sections("questionnaires", TranslatedQuestionnaire)
-        if table.content.get("questionnaires")
-        else []
-    )
+    tables = []
+    if table.content.get("questionnaires"):
+        tables = table.sections("questionnaires", TranslatedQuestionnaire)
     _check_same(
         f"{table.prefix}questionnaires",
-        [each.slug("id") for each in tables],
+        [page.slug("id") for page in tables],
         [page.id for page in first],
     )
-    return tuple(_translated_page(each, was) for each, was in zip(tables, first, strict=True))
+    return tuple(map(_translation_of_page, tables, first))
 
 
-def _translated_page(table: TomlTable, first: Questionnaire) -> TranslatedQuestionnaire:
+def _translation_of_page(table: TomlTable, first: Questionnaire) -> TranslatedQuestionnaire:
+    """Read a page in another language."""
     items = table.sections("items", TranslatedItem)
     _check_same(
         f"{table.prefix}items",
@@ -252,26 +266,39 @@ def _translated_page(table: TomlTable, first: Questionnaire) -> TranslatedQuesti
     return TranslatedQuestionnaire(
         id=first.id,
         title=table.text("title", most=200),
-        items=tuple(
-            _translated_item(each, was) for each, was in zip(items, first.items, strict=True)
-        ),
+        items=tuple(map(_translation_of_item, items, first.items)),
         text=None if first.text is None else table.text("text"),
     )
 
 
-def _translated_item(table: TomlTable, first: Item) -> TranslatedItem:
-    options = (
-        None
-        if first.options is None
-        else _lines(table, "options", len(first.options), len(first.options))
+def _translation_of_item(table: TomlTable, first: Item) -> TranslatedItem:
+    """Read a question in another language, with as many options, rows and labels as in the first."""
+    return TranslatedItem(
+        id=first.id,
+        question=table.text("question", most=2000),
+        options=_translated_lines(table, "options", first.options),
+        rows=_translated_lines(table, "rows", first.rows),
+        scale=_translated_scale(table, first.scale),
     )
-    rows = None if first.rows is None else _lines(table, "rows", len(first.rows), len(first.rows))
-    scale = None if first.scale is None else _scale(table)
-    if first.scale is not None and scale is not None and len(scale) != len(first.scale):
+
+
+def _translated_lines(
+    table: TomlTable, key: str, first: Sequence[Any] | None
+) -> tuple[str, ...] | None:
+    if first is None:
+        return None
+    return _lines(table, key, least=len(first), most=len(first))
+
+
+def _translated_scale(table: TomlTable, first: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if first is None:
+        return None
+    scale = _scale(table)
+    if len(scale) != len(first):
         raise InputError(
-            f"{table.prefix}scale must have {len(first.scale)} labels, as in the first language"
+            f"{table.prefix}scale must have {len(first)} labels, as in the first language"
         )
-    return TranslatedItem(first.id, table.text("question", most=2000), options, rows, scale)
+    return scale
 
 
 def _check_same(what: str, ids: Sequence[str], first: Sequence[str]) -> None:
@@ -280,8 +307,8 @@ def _check_same(what: str, ids: Sequence[str], first: Sequence[str]) -> None:
         raise InputError(f"{what} must be those of the first language, in its order: {expected}")
 
 
-def translated(page: Questionnaire, translation: TranslatedQuestionnaire) -> Questionnaire:
-    """A page in another language.
+def translated_page(page: Questionnaire, translation: TranslatedQuestionnaire) -> Questionnaire:
+    """Return a page in another language.
 
     Args:
         page: The page in the first language.
@@ -290,21 +317,26 @@ def translated(page: Questionnaire, translation: TranslatedQuestionnaire) -> Que
     Returns:
         The page with these texts.
     """
-    items = tuple(
-        dataclasses.replace(
-            item,
-            question=new.question,
-            options=new.options,
-            rows=item.rows and tuple(map(ScaleRow, (row.id for row in item.rows), new.rows or ())),
-            scale=new.scale,
-        )
-        for item, new in zip(page.items, translation.items, strict=True)
-    )
+    items = tuple(map(_translated_item, page.items, translation.items))
     return dataclasses.replace(page, title=translation.title, text=translation.text, items=items)
 
 
+def _translated_item(item: Item, translation: TranslatedItem) -> Item:
+    rows = None
+    if item.rows is not None:
+        ids = (row.id for row in item.rows)
+        rows = tuple(map(ScaleRow, ids, translation.rows or ()))
+    return dataclasses.replace(
+        item,
+        question=translation.question,
+        options=translation.options,
+        rows=rows,
+        scale=translation.scale,
+    )
+
+
 def mapped(page: Questionnaire, new: Callable[[str], str]) -> Questionnaire:
-    """A page whose texts are replaced.
+    """Return a page whose texts are replaced.
 
     Args:
         page: The page.
@@ -313,32 +345,29 @@ def mapped(page: Questionnaire, new: Callable[[str], str]) -> Questionnaire:
     Returns:
         The new page.
     """
+    items = tuple(_mapped_item(item, new) for item in page.items)
+    text = None if page.text is None else new(page.text)
+    return dataclasses.replace(page, title=new(page.title), text=text, items=items)
 
-    def each(texts: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if texts is None else tuple(map(new, texts))
 
-    items = tuple(
-        dataclasses.replace(
-            item,
-            question=new(item.question),
-            options=each(item.options),
-            rows=item.rows and tuple(ScaleRow(row.id, new(row.text)) for row in item.rows),
-            scale=each(item.scale),
-        )
-        for item in page.items
-    )
-    return dataclasses.replace(
-        page, title=new(page.title), text=page.text and new(page.text), items=items
-    )
+def _mapped_item(item: Item, new: Callable[[str], str]) -> Item:
+    texts: dict[str, Any] = {"question": new(item.question)}
+    if item.options is not None:
+        texts["options"] = tuple(map(new, item.options))
+    if item.rows is not None:
+        texts["rows"] = tuple(ScaleRow(row.id, new(row.text)) for row in item.rows)
+    if item.scale is not None:
+        texts["scale"] = tuple(map(new, item.scale))
+    return dataclasses.replace(item, **texts)
 
 
 def later_fields(page: Questionnaire) -> dict[str, str]:
-    """The fields that stay in the texts of a page until it is shown, as values of themselves."""
+    """Return the fields that stay in the texts of a page until it is shown, as values of themselves."""
     return {name: f"{{{name}}}" for name in WHEN[page.when]}
 
 
-def at_place(page: Questionnaire, map_number: object, robot: object) -> Questionnaire:
-    """A page with the numbers of the map and the robot that it is about.
+def page_about(page: Questionnaire, map_number: object, robot: object) -> Questionnaire:
+    """Return a page with the numbers of the map and the robot that it is about.
 
     Args:
         page: The page.
@@ -358,7 +387,7 @@ def at_place(page: Questionnaire, map_number: object, robot: object) -> Question
     return mapped(page, new)
 
 
-def texts_of(page: Questionnaire) -> Iterator[str]:
+def texts_of_page(page: Questionnaire) -> Iterator[str]:
     """Iterate over the texts of a page, those of the questions too."""
     texts: list[str] = []
 

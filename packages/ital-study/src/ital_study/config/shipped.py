@@ -20,39 +20,53 @@ def shipped_text(name: str) -> str:
     """
     text = (resources.files("ital_study") / "configs" / f"{name}.toml").read_text("utf-8")
     like = re.search(r'^like = "(\w+)"\n', text, re.MULTILINE)
-    return text if like is None else _changed(shipped_text(like[1]), text.replace(like[0], ""))
+    if like is None:
+        return text
+    changes = text.replace(like[0], "")
+    return _with_changes(shipped_text(like[1]), changes)
 
 
-def _changed(text: str, changes: str) -> str:
-    """A text with other values of single keys, other lists of tables, and another comment at its top."""
-    sections, changed = _sections(text), _sections(changes)
-    for header, new in changed.items():
-        sections[header] = new if header.startswith("[[") else _with_values(sections[header], new)
+def _with_changes(text: str, changes: str) -> str:
+    """Return a text with other values of single keys, other lists of tables, and another comment at its top."""
+    sections = _sections_of(text)
+    for header, new in _sections_of(changes).items():
+        if header.startswith("[["):
+            # A list of tables has no keys of its own: it is replaced as a whole.
+            sections[header] = new
+        else:
+            sections[header] = _with_keys(sections[header], new)
+    without_comment = _COMMENT.sub("", "".join(sections.values()), count=1)
     comment = _COMMENT.match(changes)
-    return ("" if comment is None else comment[0]) + _COMMENT.sub(
-        "", "".join(sections.values()), count=1
-    )
+    if comment is None:
+        return without_comment
+    return comment[0] + without_comment
 
 
-def _sections(text: str) -> dict[str, str]:
-    """The parts of a TOML text by their headers; the tables of a list are one part, and the first has no header."""
-    sections: dict[str, str] = {}
+def _sections_of(text: str) -> dict[str, str]:
+    """Return the parts of a TOML text by their headers.
+
+    The tables of a list are one part, as are a table and those inside it. The first part has no header.
+    """
+    top, *tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    sections = {"": top}
     header = ""
-    for i, part in enumerate(re.split(r"^(?=\[)", text, flags=re.MULTILINE)):
-        own = part.split("\n", 1)[0] if i else ""
-        if not (
-            header and own.startswith(f"{header.rstrip(']')}.")
-        ):  # not a table inside the last one
-            header = own
-        sections[header] = sections.get(header, "") + part
+    for table in tables:
+        own_header = table.partition("\n")[0]
+        is_inside = header and own_header.startswith(f"{header.rstrip(']')}.")
+        if not is_inside:
+            header = own_header
+        sections[header] = sections.get(header, "") + table
     return sections
 
 
-def _with_values(section: str, changes: str) -> str:
-    """A section with other values of some keys; its comments stay."""
+def _with_keys(section: str, changes: str) -> str:
+    """Return a section with other values of some keys; its comments stay."""
     for key, value in re.findall(r"^(\w+) = (.*)$", changes, re.MULTILINE):
         old = re.search(rf"^{key} = [^#\n]*(.*)$", section, re.MULTILINE)
-        if old is not None:
-            line = f"{key} = {value}".ljust(old.start(1) - old.start()) + old[1]
-            section = section[: old.start()] + line.rstrip() + section[old.end() :]
+        if old is None:
+            continue
+        comment = old[1]
+        column = old.start(1) - old.start()  # of the comment, which stays where it was
+        line = f"{key} = {value}".ljust(column) + comment
+        section = section[: old.start()] + line.rstrip() + section[old.end() :]
     return section

@@ -1,15 +1,22 @@
 """The configuration of a new study: the text of a shipped one, comments included, with another name and languages."""
 
+import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ital.errors import InputError
 from ital_study.config.configuration import SHIPPED
 from ital_study.config.load import load_config
 from ital_study.config.shipped import shipped_text
+
+_HEADER = re.compile(r"\[\[?([\w.-]+)\]")
+
+# A text of several lines, a list of several lines, or anything up to a comment.
+_VALUE = r'"""[\s\S]*?"""|\[\n[\s\S]*?^\]|[^\n#]*[^\s#]'
 
 
 def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
@@ -28,113 +35,151 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
     """
     if like not in SHIPPED:
         raise InputError(f"--like {like}: there is no such study; choose {' or '.join(SHIPPED)}")
-    first, *others = load_config(like).languages
-    for language in languages:
-        if language not in (first, *others):
-            known = ", ".join((first, *others))
-            raise InputError(
-                f"--language {language}: {like} comes in {known}; add other languages to study.toml"
-            )
+    old_first, *others = load_config(like).languages
+    _check_languages(like, languages, old_first, others)
     text = shipped_text(like)
-    if languages and first not in languages:
-        if len(languages) > 1:
-            raise InputError(
-                f"--language {','.join(languages)}: name {first} too, or one of the others alone"
-            )
-        text = _in_language(text, languages[0])
-    now_first = languages[0] if languages and first not in languages else first
+    new_first = old_first
+    if languages and old_first not in languages:
+        new_first = languages[0]
+        text = _in_language(text, new_first)
     for language in others:
-        if languages and (language not in languages or language == now_first):
+        # A translation into the new first language has taken the place of the texts that it translated.
+        if languages and (language not in languages or language == new_first):
             text = _without_section(text, f"translations.{language}")
     return re.sub(r'^name = ".*"$', f'name = "{name}"', text, count=1, flags=re.MULTILINE)
 
 
+def _check_languages(
+    like: str, languages: tuple[str, ...], first: str, others: Sequence[str]
+) -> None:
+    """Raise for languages that a shipped study does not have, or several without its first."""
+    available = (first, *others)
+    for language in languages:
+        if language not in available:
+            raise InputError(
+                f"--language {language}: {like} comes in {', '.join(available)}; "
+                "add other languages to study.toml"
+            )
+    if len(languages) > 1 and first not in languages:
+        raise InputError(
+            f"--language {','.join(languages)}: name {first} too, or one of the others alone"
+        )
+
+
+class _NewValue(NamedTuple):
+    """A value that changes in a file.
+
+    Attributes:
+        table: Name of the table; empty for keys at the top.
+        number: Number of the table among those of its name, from 0.
+        key: Key in the table.
+        value: The new value.
+    """
+
+    table: str
+    number: int
+    key: str
+    value: Any
+
+
 def _in_language(text: str, language: str) -> str:
-    """A TOML text whose first language is that of a translation; the translation's own section stays."""
+    """Return a TOML text whose first language is that of a translation; the translation's own section stays."""
     content = tomllib.loads(text)
     translated = content["translations"][language]
-    values = list(_translated_values(content, translated, language))
-    parts, seen = [], dict[str, int]()
+    new_values: dict[tuple[str, int], dict[str, Any]] = {}
+    for new in _translated_values(content, translated, language):
+        new_values.setdefault((new.table, new.number), {})[new.key] = new.value
+    parts = []
+    tables_so_far = Counter[str]()
     for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
-        header = re.match(r"\[\[?([\w.-]+)\]", part)
+        header = _HEADER.match(part)
         table = "" if header is None else header[1]
-        number = seen[table] = seen.get(table, -1) + 1
-        new = {
-            key: value
-            for of_table, of_number, key, value in values
-            if (of_table, of_number) == (table, number)
-        }
-        parts.append(_with_values(part, new))
+        new_of_part = new_values.get((table, tables_so_far[table]), {})
+        tables_so_far[table] += 1
+        parts.append(_with_new_values(part, new_of_part))
     return "".join(parts)
 
 
 def _translated_values(
     content: Mapping[str, Any], translated: Mapping[str, Any], language: str
-) -> Iterator[tuple[str, int, str, Any]]:
-    """What changes in a file for another first language: table, its number among those of its name, key, value."""
-    yield "", 0, "language", language
-    yield "", 0, "title", translated["title"]
-    yield "", 0, "debriefing", translated["debriefing"]
-    yield "consent", 0, "text", translated["consent"]
+) -> Iterator[_NewValue]:
+    """List what changes in a file for another first language."""
+    yield _NewValue("", 0, "language", language)
+    yield _NewValue("", 0, "title", translated["title"])
+    yield _NewValue("", 0, "debriefing", translated["debriefing"])
+    yield _NewValue("consent", 0, "text", translated["consent"])
     for key, value in translated.get("fields", {}).items():
-        yield "fields", 0, key, value
+        yield _NewValue("fields", 0, key, value)
     for table in ("instructions", "check"):
         for number, texts in enumerate(translated[table]):
             for key, value in texts.items():
-                yield table, number, key, value
-    items = 0
-    for number, (page, texts) in enumerate(
-        zip(content["questionnaires"], translated["questionnaires"], strict=True)
-    ):
+                yield _NewValue(table, number, key, value)
+    yield from _translated_questions(content["questionnaires"], translated["questionnaires"])
+
+
+def _translated_questions(
+    pages: Sequence[Mapping[str, Any]], translations: Sequence[Mapping[str, Any]]
+) -> Iterator[_NewValue]:
+    """List what changes in pages of questions."""
+    # The items of all pages are tables of one name, so they are counted over all pages.
+    item_number = itertools.count()
+    for number, (page, translation) in enumerate(zip(pages, translations, strict=True)):
         for key in ("title", "text"):
-            if key in texts:
-                yield "questionnaires", number, key, texts[key]
-        for item, words in zip(page["items"], texts["items"], strict=True):
-            new = {key: value for key, value in words.items() if key != "id"}
-            if "rows" in new:
-                rows = zip(item["rows"], new["rows"], strict=True)
-                new["rows"] = [{"id": row["id"], "text": text} for row, text in rows]
-            for key, value in new.items():
-                yield "questionnaires.items", items, key, value
-            items += 1
+            if key in translation:
+                yield _NewValue("questionnaires", number, key, translation[key])
+        for item, texts in zip(page["items"], translation["items"], strict=True):
+            current = next(item_number)
+            for key, value in texts.items():
+                if key == "id":
+                    continue
+                new = _rows_with_ids(item["rows"], value) if key == "rows" else value
+                yield _NewValue("questionnaires.items", current, key, new)
 
 
-def _with_values(part: str, new: Mapping[str, Any]) -> str:
-    """A table of a TOML text with other values of some keys; a comment behind a value stays."""
+def _rows_with_ids(rows: Sequence[Mapping[str, str]], texts: Sequence[str]) -> list[Any]:
+    """Return the rows of a question in its first language: translations give their texts alone."""
+    return [{"id": row["id"], "text": text} for row, text in zip(rows, texts, strict=True)]
+
+
+def _with_new_values(part: str, new: Mapping[str, Any]) -> str:
+    """Return a table of a TOML text with other values of some keys; a comment behind a value stays."""
     for key, value in new.items():
-        old = re.search(
-            rf'^{key} = ("""[\s\S]*?"""|\[\n[\s\S]*?^\]|[^\n#]*[^\s#])', part, flags=re.MULTILINE
-        )
+        old = re.search(rf"^{key} = ({_VALUE})", part, flags=re.MULTILINE)
         if old is None:
             raise ValueError(f"there is no {key} in {part[:40]!r}")
-        part = part[: old.start(1)] + _toml_value(value) + part[old.end(1) :]
+        part = part[: old.start(1)] + _readable_value(value) + part[old.end(1) :]
     return part
 
 
-def _toml_value(value: Any) -> str:
-    """A value as people write it: long texts and lists on lines of their own."""
+def _readable_value(value: Any) -> str:
+    """Return a value as people write it: long texts and lists on lines of their own."""
     if isinstance(value, str):
-        if "\n" in value:
-            return (
-                '"""\n' + value.strip("\n").replace("\\", "\\\\").replace('"""', '\\"""') + '\n"""'
-            )
-        return json.dumps(value, ensure_ascii=False)
+        return _readable_text(value)
     if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
-        )
-    items = [_toml_value(each) for each in value]
+        pairs = [f"{key} = {_readable_value(item)}" for key, item in value.items()]
+        return f"{{ {', '.join(pairs)} }}"
+    items = [_readable_value(item) for item in value]
     line = f"[{', '.join(items)}]"
-    return line if len(line) <= 100 else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+    if len(line) <= 100:
+        return line
+    lines = [f"    {item},\n" for item in items]
+    return f"[\n{''.join(lines)}]"
+
+
+def _readable_text(text: str) -> str:
+    if "\n" not in text:
+        return json.dumps(text, ensure_ascii=False)
+    escaped = text.strip("\n").replace("\\", "\\\\").replace('"""', '\\"""')
+    return f'"""\n{escaped}\n"""'
 
 
 def _without_section(text: str, section: str) -> str:
-    """A TOML text without a section, those inside it, and the comments right above them."""
+    """Return a TOML text without a section, those inside it, and the comments right above them."""
     kept: list[str] = []
     above: list[str] = []  # comments, which belong to what follows
     inside = False
     for line in text.splitlines(keepends=True):
-        header = re.match(r"\[\[?([\w.-]+)\]", line)
+        header = _HEADER.match(line)
         if header:
             inside = header[1] == section or header[1].startswith(f"{section}.")
         if line.startswith("#"):

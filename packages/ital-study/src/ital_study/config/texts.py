@@ -1,7 +1,7 @@
 """The texts of a study in every language, with their fields filled in."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,17 +84,17 @@ class Texts(NamedTuple):
         """
         yield "title", self.title
         yield "consent.text", self.consent.text
-        for i, page in enumerate(self.instructions, start=1):
-            yield f"instructions[{i}].title", page.title
-            yield f"instructions[{i}].text", page.text
-        for i, asked in enumerate(self.check, start=1):
-            yield f"check[{i}].question", asked.question
+        for number, page in enumerate(self.instructions, start=1):
+            yield f"instructions[{number}].title", page.title
+            yield f"instructions[{number}].text", page.text
+        for number, asked in enumerate(self.check, start=1):
+            yield f"check[{number}].question", asked.question
             for option in asked.options:
-                yield f"check[{i}].options", option
+                yield f"check[{number}].options", option
         yield "debriefing", self.debriefing
-        for i, questions in enumerate(self.questionnaires, start=1):
-            for text in _questions.texts_of(questions):
-                yield f"questionnaires[{i}]", text
+        for number, questions in enumerate(self.questionnaires, start=1):
+            for text in _questions.texts_of_page(questions):
+                yield f"questionnaires[{number}]", text
 
 
 def fill(text: str, fields: Mapping[str, Any]) -> str:
@@ -112,11 +112,12 @@ def fill(text: str, fields: Mapping[str, Any]) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in fields:
+        name = match[1]
+        if name not in fields:
             raise InputError(
-                f"the text {text[:40]!r} … has the unknown field {{{match[1]}}}: add it to [fields]"
+                f"the text {text[:40]!r} … has the unknown field {{{name}}}: add it to [fields]"
             )
-        return str(fields[match[1]])
+        return str(fields[name])
 
     return FIELD.sub(value, text)
 
@@ -144,8 +145,8 @@ def filled(texts: Texts, fields: Mapping[str, Any]) -> Texts:
             for page in texts.instructions
         ),
         check=tuple(
-            Question(new(q.question), tuple(new(o) for o in q.options), q.answer)
-            for q in texts.check
+            Question(new(asked.question), tuple(map(new, asked.options)), asked.answer)
+            for asked in texts.check
         ),
         debriefing=new(texts.debriefing),
         questionnaires=tuple(_filled_page(page, fields) for page in texts.questionnaires),
@@ -158,7 +159,7 @@ def _filled_page(page: Questionnaire, fields: Mapping[str, Any]) -> Questionnair
 
 
 def translated(first: Texts, language: str, translation: Translation) -> Texts:
-    """The texts in another language.
+    """Return the texts in another language.
 
     Args:
         first: The texts in the first language, with answers and pictures.
@@ -174,65 +175,93 @@ def translated(first: Texts, language: str, translation: Translation) -> Texts:
         language=language,
         title=translation.title,
         consent=ConsentForm(first.consent.version, translation.consent),
-        instructions=tuple(Instruction(page.title, page.text, was.picture) for was, page in pages),
+        instructions=tuple(
+            Instruction(page.title, page.text, original.picture) for original, page in pages
+        ),
         check=tuple(
-            Question(asked.question, asked.options, was.answer) for was, asked in questions
+            Question(asked.question, asked.options, original.answer)
+            for original, asked in questions
         ),
         debriefing=translation.debriefing,
         questionnaires=tuple(
-            map(_questions.translated, first.questionnaires, translation.questionnaires)
+            map(_questions.translated_page, first.questionnaires, translation.questionnaires)
         ),
     )
 
 
-def translation_of(table: TomlTable, first: Texts, known: Mapping[str, Any]) -> Translation:
-    """Read a translation; it must have a counterpart of everything in the first language."""
+def translation_of(table: TomlTable, first: Texts, taken: Mapping[str, Any]) -> Translation:
+    """Read a translation; it must have a counterpart of everything in the first language.
+
+    Args:
+        table: Section ``[translations.LANGUAGE]``.
+        first: The texts in the first language.
+        taken: Names of fields that the translation may not give values to.
+
+    Returns:
+        The translation.
+    """
     language = table.prefix.removesuffix(".").rpartition(".")[2]
     instructions = tuple(
-        Instruction(each.text("title", most=200), each.text("text"))
-        for each in table.sections("instructions", Instruction)
+        Instruction(page.text("title", most=200), page.text("text"))
+        for page in table.sections("instructions", Instruction)
     )
-    check = tuple(_question(each) for each in table.sections("check", TranslatedQuestion))
-    for key, here, there in (
-        ("instructions", len(instructions), len(first.instructions)),
-        ("check", len(check), len(first.check)),
-    ):
-        if here != there:
-            raise InputError(
-                f"{table.prefix}{key} has {here} entries, but the first language has {there}"
-            )
-    for i, (asked, was) in enumerate(zip(check, first.check, strict=True), start=1):
-        if len(asked.options) != len(was.options):
-            raise InputError(
-                f"{table.prefix}check[{i}].options has {len(asked.options)} answers, but the first language has "
-                f"{len(was.options)}"
-            )
+    _check_count(f"{table.prefix}instructions", instructions, first.instructions)
+    words = table.content.get("words", {})
     return Translation(
         title=table.text("title"),
         consent=table.text("consent"),
         instructions=instructions,
-        check=check,
+        check=_translated_check(table, first.check),
         debriefing=table.text("debriefing"),
-        words=languages.check_words(
-            language, table.content.get("words", {}), f"{table.prefix}words"
-        ),
+        words=languages.check_words(language, words, f"{table.prefix}words"),
         questionnaires=_questions.translations_of(table, first.questionnaires),
-        fields=fields_of(table.content.get("fields", {}), known, table.prefix),
+        fields=fields_of(table.content.get("fields", {}), taken, table.prefix),
     )
 
 
-def _question(table: TomlTable) -> TranslatedQuestion:
-    return TranslatedQuestion(table.text("question"), tuple(table.texts("options")))
+def _translated_check(
+    table: TomlTable, first: Sequence[Question]
+) -> tuple[TranslatedQuestion, ...]:
+    """Read the questions of the comprehension check, with as many answers as in the first language."""
+    check = tuple(
+        TranslatedQuestion(asked.text("question"), tuple(asked.texts("options")))
+        for asked in table.sections("check", TranslatedQuestion)
+    )
+    _check_count(f"{table.prefix}check", check, first)
+    for number, (asked, original) in enumerate(zip(check, first, strict=True), start=1):
+        if len(asked.options) != len(original.options):
+            raise InputError(
+                f"{table.prefix}check[{number}].options has {len(asked.options)} answers, "
+                f"but the first language has {len(original.options)}"
+            )
+    return check
 
 
-def fields_of(content: Any, known: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Read ``[fields]``: texts by name."""
+def _check_count(key: str, entries: Sequence[Any], first: Sequence[Any]) -> None:
+    if len(entries) != len(first):
+        raise InputError(
+            f"{key} has {len(entries)} entries, but the first language has {len(first)}"
+        )
+
+
+def fields_of(content: Any, taken: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Read ``[fields]``: texts by name.
+
+    Args:
+        content: What the file says.
+        taken: Names that other keys give values to.
+        prefix: What comes before the key in messages.
+
+    Returns:
+        The texts.
+    """
     if not isinstance(content, dict):
         raise InputError(f"{prefix}fields must be a table of texts, not {content!r}")
     for name, value in content.items():
-        if not re.fullmatch("[a-z_]{1,40}", name) or name in known:
+        if not re.fullmatch("[a-z_]{1,40}", name) or name in taken:
             raise InputError(
-                f"{prefix}fields.{name} is no name for a field: use letters and _, but not {', '.join(known)}"
+                f"{prefix}fields.{name} is no name for a field: use letters and _, "
+                f"but not {', '.join(taken)}"
             )
         if not isinstance(value, str) or len(value) > 2000:
             raise InputError(f"{prefix}fields.{name} must be a text of at most 2000 characters")

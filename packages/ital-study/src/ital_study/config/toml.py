@@ -1,4 +1,4 @@
-"""One table of a TOML file: each key is checked when it is read, and messages name the key; and writing TOML."""
+"""Tables of a TOML file, whose keys are checked when they are read, and TOML text."""
 
 import dataclasses
 import json
@@ -11,34 +11,45 @@ from ital.errors import InputError
 
 
 class TomlTable:
-    """A table of the file. Reads keys one by one, and raises for keys that the dataclass ``like`` does not have."""
+    """A table of the file. Keys are read one by one; messages name them.
+
+    Args:
+        prefix: What comes before a key in messages, such as ``panel.``.
+        content: What the file says.
+        like: The dataclass whose fields are the keys; keys with a default may be left out.
+
+    Raises:
+        InputError: The content is no table, or has a key that the dataclass does not have.
+    """
 
     def __init__(self, prefix: str, content: Any, like: type) -> None:
         if not isinstance(content, dict):
             raise InputError(f"{prefix.removesuffix('.')} must be a table of keys, not {content!r}")
-        self.prefix, self.content = prefix, content
+        self.prefix = prefix
+        self.content = content
+        self.defaults: dict[str, Any] = {}
         fields = dataclasses.fields(like)
-        self.defaults = {
-            field.name: field.default
-            for field in fields
-            if field.default is not dataclasses.MISSING
-        }
-        self.defaults |= {
-            field.name: None for field in fields if field.default_factory is not dataclasses.MISSING
-        }
-        unknown = [key for key in content if key not in {field.name for field in fields}]
-        if unknown:
-            allowed = ", ".join(field.name for field in fields)
-            raise InputError(f"unknown key {prefix}{unknown[0]}: the keys here are {allowed}")
+        for field in fields:
+            if field.default is not dataclasses.MISSING:
+                self.defaults[field.name] = field.default
+            elif field.default_factory is not dataclasses.MISSING:
+                # A section that may be left out: it is read as an empty table, never as this value.
+                self.defaults[field.name] = None
+        allowed = [field.name for field in fields]
+        for key in content:
+            if key not in allowed:
+                raise InputError(
+                    f"unknown key {prefix}{key}: the keys here are {', '.join(allowed)}"
+                )
 
     def get(self, key: str) -> Any:
-        """The unchecked value, or the default."""
+        """Return the unchecked value, or the default."""
         if key not in self.content and key not in self.defaults:
             raise InputError(f"the key {self.prefix}{key} is missing")
         return self.content.get(key, self.defaults.get(key))
 
     def text(self, key: str, most: int = 20_000) -> str:
-        """A text that is not empty; surrounding blanks are removed."""
+        """Read a text that is not empty; surrounding blanks are removed."""
         value = self.get(key)
         if not isinstance(value, str) or not value.strip() or len(value) > most:
             raise InputError(
@@ -47,7 +58,7 @@ class TomlTable:
         return value.strip()
 
     def slug(self, key: str) -> str:
-        """A short name that is fit for a file."""
+        """Read a short name that is fit for a file."""
         value = self.text(key, most=60)
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
             raise InputError(
@@ -56,28 +67,33 @@ class TomlTable:
         return value
 
     def whole(self, key: str, least: int, most: int) -> int:
-        """A whole number in a range."""
+        """Read a whole number in a range."""
         value = self.get(key)
+        # The type itself: True is an int for isinstance.
         if type(value) is not int or not least <= value <= most:
             raise InputError(
-                f"{self.prefix}{key} must be a whole number from {least} to {most}, not {_short(value)}"
+                f"{self.prefix}{key} must be a whole number from {least} to {most}, "
+                f"not {_short(value)}"
             )
         return value
 
     def number(
         self, key: str, *, above: float = -math.inf, least: float = -math.inf, most: float
     ) -> float:
-        """A finite number in a range."""
+        """Read a finite number in a range: above a bound, or at least another one."""
         value = self.get(key)
-        if type(value) not in (int, float) or not (above < value and least <= value <= most):
-            lower = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
-            raise InputError(
-                f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}"
-            )
-        return float(value)
+        # NaN compares false, and so lies in no range.
+        if type(value) in (int, float) and above < value and least <= value <= most:
+            return float(value)
+        lower = f"at least {least:g}"
+        if above > -math.inf:
+            lower = f"above {above:g}"
+        raise InputError(
+            f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}"
+        )
 
     def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
-        """One of a few words."""
+        """Read one of a few words."""
         value = self.get(key)
         if value not in allowed:
             raise InputError(
@@ -86,27 +102,24 @@ class TomlTable:
         return value
 
     def yes_or_no(self, key: str) -> bool:
-        """True or false."""
+        """Read true or false."""
         value = self.get(key)
         if not isinstance(value, bool):
             raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
         return value
 
     def texts(self, key: str) -> list[str]:
-        """A list of at least two texts."""
+        """Read a list of at least two texts."""
         value = self.get(key)
-        if (
-            not isinstance(value, list)
-            or len(value) < 2
-            or not all(isinstance(o, str) and o.strip() for o in value)
-        ):
+        fits = isinstance(value, list) and len(value) >= 2
+        if not fits or not all(isinstance(text, str) and text.strip() for text in value):
             raise InputError(
                 f"{self.prefix}{key} must be a list of at least two answers, each a text"
             )
         return value
 
     def tables(self, key: str, like: type) -> dict[str, "TomlTable"]:
-        """The tables of a table, by name; none if the key is left out."""
+        """Read the tables of a table, by name; none if the key is left out."""
         tables = self.content.get(key, {})
         if not isinstance(tables, dict):
             raise InputError(f"{self.prefix}{key} must be written as tables [{key}.NAME]")
@@ -116,55 +129,75 @@ class TomlTable:
         }
 
     def section(self, key: str, like: type) -> "TomlTable":
-        """The table under a key; an empty one if the key may be left out."""
-        content = self.content.get(key, {}) if key in self.defaults else self.get(key)
+        """Read the table under a key; an empty one if the key may be left out and is."""
+        if key in self.defaults:
+            content = self.content.get(key, {})
+        else:
+            content = self.get(key)
         return TomlTable(f"{self.prefix}{key}.", content, like)
 
     def sections(self, key: str, like: type) -> list["TomlTable"]:
-        """The tables of a list; at least one."""
+        """Read the tables of a list; at least one."""
         tables = self.get(key)
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")
         return [
-            TomlTable(f"{self.prefix}{key}[{i + 1}].", table, like)
-            for i, table in enumerate(tables)
+            TomlTable(f"{self.prefix}{key}[{number}].", table, like)
+            for number, table in enumerate(tables, start=1)
         ]
 
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+    if len(text) <= 60:
+        return text
+    return text[:57] + "…"
 
 
-def plain(value: Any) -> Any:
-    """Convert tuples to lists and drop keys without a value."""
+def toml_content(value: Any) -> Any:
+    """Return a value as TOML can hold it: tuples become lists, keys without a value are dropped."""
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items() if item is not None}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: toml_content(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [toml_content(item) for item in value]
+    return value
 
 
 def toml_text(content: Mapping[str, Any], prefix: str = "") -> str:
-    """Write keys first, then tables: enough TOML for a configuration."""
-    lines, tables = [], []
+    """Return the text of a TOML file: enough TOML for a configuration.
+
+    Args:
+        content: Values by key.
+        prefix: Name of the table that holds them, with a dot at its end.
+
+    Returns:
+        Keys first, then tables: a key that followed a table would belong to it.
+    """
+    lines = []
+    tables = []
     for key, value in content.items():
+        name = f"{prefix}{key}"
         if isinstance(value, dict):
-            tables.append(f"\n[{prefix}{key}]\n{toml_text(value, f'{prefix}{key}.')}")
+            tables.append(f"\n[{name}]\n{toml_text(value, f'{name}.')}")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            tables += [
-                f"\n[[{prefix}{key}]]\n{toml_text(item, f'{prefix}{key}.')}" for item in value
-            ]
+            for item in value:
+                tables.append(f"\n[[{name}]]\n{toml_text(item, f'{name}.')}")
         else:
-            lines.append(f"{_key(key)} = {_value(value)}\n")
+            lines.append(f"{_toml_key(key)} = {_toml_value(value)}\n")
     return "".join(lines + tables)
 
 
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
+def _toml_key(key: str) -> str:
+    is_bare = key.replace("_", "").replace("-", "").isalnum()
+    return key if is_bare else json.dumps(key)
 
 
-def _value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_value(item) for item in value)}]"
+        return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, str):
+        # TOML's texts are JSON's, but for the control character that JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        return repr(value).lower()
+    return repr(value)

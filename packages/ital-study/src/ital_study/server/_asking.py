@@ -19,8 +19,8 @@ def localized_page(asked: Asked, config: Config, language: str) -> Questionnaire
     index = config.questionnaires.index(asked.page)
     page = config.texts(language).questionnaires[index]
     if asked.about is None:
-        return questions.at_place(page, "", "")
-    return questions.at_place(page, asked.about.map_number, asked.about.robot)
+        return questions.page_about(page, "", "")
+    return questions.page_about(page, asked.about.map_number, asked.about.robot)
 
 
 def page_questions(asked: Asked, config: Config, language: str) -> dict[str, Any]:

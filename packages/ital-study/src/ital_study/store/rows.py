@@ -272,7 +272,7 @@ def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> Ans
     map_number = map_numbers.get(data.get("map", ""))
     if page is None or map_number is None:
         return None
-    asked_page = questions.at_place(page, map_number, data.get("robot", ""))
+    asked_page = questions.page_about(page, map_number, data.get("robot", ""))
     try:
         return AnsweredPage(asked_page, read_answers(asked_page, data["answers"]))
     except InputError:
