@@ -241,7 +241,7 @@ def test_planning_again_from_near_values_is_planning_from_zero():
 
 @pytest.mark.usefixtures("x64")
 def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch):
-    """An accelerator sweeps a fixed number of times: after ITAL's longest step it is still within the tolerance."""
+    """An accelerator sweeps a fixed number of times: enough even after ITAL's longest step."""
     rng = np.random.default_rng(0)
     reward = jnp.asarray(rng.uniform(-2, 2, 64))
     moved = reward + 0.005 * rng.uniform(-1, 1, size=64)

@@ -1,4 +1,4 @@
-"""A user's own task, teacher, learner, loss and neural model, in one short file and through the public interface."""
+"""A user's own task, teacher, learner, loss and neural model, through the public interface."""
 
 import equinox as eqx
 import jax

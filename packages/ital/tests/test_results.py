@@ -10,7 +10,7 @@ from tests.experiments.made_up import QUESTIONS, experiment
 
 
 def exams(rng, seeds, questions, repeats):
-    """Shares of right answers (repeat, seed): able learners pass easy questions, the same in all of one exam."""
+    """Shares of right answers (repeat, seed): able learners pass easy questions, alike in an exam."""
     ability, difficulty = (
         rng.normal(0, 0.5, (repeats, seeds, 1)),
         rng.normal(0, 1.5, (repeats, 1, questions)),
@@ -74,7 +74,7 @@ def test_a_signal_is_averaged_over_the_steps_since_the_last_row():
 
 @pytest.fixture(scope="module")
 def gaps():
-    """A run in which methods lack seeds, a seed diverges and the accuracy is not measured at the last step."""
+    """A run in which methods lack seeds, a seed diverges and the last accuracy is not measured."""
     curves = experiment(
         seeds=[4, 9, 2, 7, 5], steps=np.array([0, 90, 200, 310, 500, 640, 900, 1000]), rough=0.1
     ).curves

@@ -37,7 +37,7 @@ def is_optimal(policy, transitions, reward):
 
 
 def outside(normal, others):
-    """How far a normal is from the cone of others; by Farkas' lemma it is redundant if and only if this is 0."""
+    """How far a normal is from the cone of others; by Farkas' lemma 0 means that it is redundant."""
     return nnls(np.transpose(others), normal)[1]
 
 
@@ -59,7 +59,7 @@ def test_every_uncovered_half_space_is_redundant_and_no_covered_one_is(cover):
     assert len(cover.demonstrations) <= len(cover.constraints) < len(cover.normals)
 
 
-def test_rewards_that_agree_with_the_cover_have_its_policy_and_with_random_demonstrations_some_do_not(
+def test_rewards_that_agree_with_the_cover_have_its_policy_unlike_those_of_random_ones(
     world, cover
 ):
     transitions, _, features = world

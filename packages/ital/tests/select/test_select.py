@@ -1,4 +1,4 @@
-"""The teacher's choice for any training loop: the same numbers as the core, in three array libraries."""
+"""The teacher's choice for any training loop: the core's numbers, in three array libraries."""
 
 import itertools
 import subprocess
@@ -307,7 +307,7 @@ def test_the_import_needs_neither_jax_nor_pytorch():
 
 
 def test_a_train_step_in_jax():
-    """40 % of the labels are wrong; the reference knows the classes, and few wrong labels are chosen."""
+    """40 % of the labels are wrong; the reference knows the classes: few wrong ones are chosen."""
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(5, 3))
     x = jnp.asarray(rng.normal(size=(400, 5)), jnp.float32)
@@ -339,7 +339,7 @@ def test_a_train_step_in_jax():
 
 @pytest.mark.parametrize("with_norms", [False, True])
 def test_nothing_is_learned_through_the_choice(with_norms):
-    """Losses, scores and examples are numbers for the train step: no gradient of theirs reaches the parameters."""
+    """Losses, scores and examples are numbers for the train step: they pass no gradient on."""
     batch = (jnp.arange(1.0, 5.0), jnp.ones(4))
 
     def losses(w, batch):

@@ -1,4 +1,4 @@
-"""A world of finitely many hypotheses: Bayes by hand, the rates that theory predicts, and what is refused."""
+"""A world of finitely many hypotheses: Bayes by hand, predicted rates, and what is refused."""
 
 import functools
 
@@ -9,11 +9,11 @@ import pytest
 
 import ital
 from ital import beliefs, learners, tasks, teachers, volume
-from ital.tasks import _hypotheses
 from ital.tools import randomness
 
 RNG = np.random.default_rng(4)
 M = RNG.dirichlet(2 * np.ones(5), size=4).T  # 5 data, 4 hypotheses
+RULES = tasks.from_likelihoods(M).rules
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def kl(p, q):
 def rates(matrix, target, pair, alpha=1.0):
     """How fast the log-odds of the target grow against each other hypothesis in the end, per step.
 
-    A naive pair draws d ~ M(·,h*): E log M(d,h*)/M(d,h′). For aware pairs, θ(h*) → 1 makes P_T(·|h*) uniform and
-    P_T(d|h′) ∝ (M(d,h′)/M(d,h*))^α; with α = 1 this is the limit of SCBI too.
+    A naive pair draws d ~ M(·,h*): E log M(d,h*)/M(d,h′). For aware pairs, θ(h*) → 1 makes
+    P_T(·|h*) uniform and P_T(d|h′) ∝ (M(d,h′)/M(d,h*))^α; with α = 1 this is the limit of SCBI too.
     """
     others = np.delete(matrix, target, axis=1).T
     if pair == "naive":
@@ -121,7 +121,7 @@ def choices(teacher, keys):
     belief = jnp.log(jnp.array([0.1, 0.4, 0.2, 0.3]))
     target, step = jnp.asarray(2), jnp.asarray(0)
     view = teachers.TeacherView(
-        _hypotheses.volumes(belief, jnp.log(M), target, 1.0),
+        RULES.volumes(belief, jnp.log(M), target, 1.0),
         belief,
         jnp.log(M),
         target,
@@ -165,12 +165,12 @@ def test_one_round_of_pedagogy_is_the_boltzmann_teacher():
 @pytest.mark.usefixtures("x64")
 def test_the_volume_is_the_limit_of_the_papers():
     belief, lr = jnp.log(jnp.array([0.1, 0.4, 0.2, 0.3])), 1e-9
-    here = _hypotheses.gradients(belief, jnp.log(M), belief)
+    here = RULES.gradients(belief, jnp.log(M), belief)
     own = np.exp(belief) - np.exp(belief) * M / (np.exp(belief) * M).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(here.weighted_sum(jnp.arange(5.0)), np.arange(5) @ own, atol=1e-12)
     imitated = volume.imitated(lr, here.squared_norms, here.losses, -jnp.log(M[:, 2])) / (2 * lr)
     np.testing.assert_allclose(
-        _hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), lr), imitated, rtol=1e-6
+        RULES.volumes(belief, jnp.log(M), jnp.asarray(2), lr), imitated, rtol=1e-6
     )
 
 
@@ -178,7 +178,7 @@ def test_volumes_tell_data_apart_when_the_belief_is_1_up_to_rounding():
     belief = jnp.array([-40.0, -41.0, 0.0, -42.0])
     against = (np.exp(np.array([-40.0, -41.0, -np.inf, -42.0])) * M).sum(axis=1) / M[:, 2]
     np.testing.assert_allclose(
-        _hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), 1.0), -against, rtol=1e-4
+        RULES.volumes(belief, jnp.log(M), jnp.asarray(2), 1.0), -against, rtol=1e-4
     )
 
 
@@ -192,18 +192,30 @@ def test_a_mini_batch_is_the_whole_set_or_a_draw_without_replacement(task):
     )
 
 
-def test_rectangles():
-    inside = _hypotheses.rectangles(4, 5)
+def test_the_likelihoods_are_those_of_all_rectangles():
+    noise = 0.1
+    world = tasks.hypotheses(4, 5, noise=noise).world(0)
+    likelihoods = np.exp(world.learner.log_m)
+    np.testing.assert_allclose(likelihoods.sum(axis=0), 1, rtol=1e-5)
+    # A cell outside has the noise's share; one inside has more.
+    inside = likelihoods > 1.5 * noise / 20
     assert inside.shape == (20, 150)
-    assert len(np.unique(inside, axis=1).T) == 150
+    assert np.unique(inside, axis=1).shape == (20, 150)
+    for rectangle in inside.T.reshape(150, 4, 5):
+        rows = np.flatnonzero(rectangle.any(axis=1))
+        columns = np.flatnonzero(rectangle.any(axis=0))
+        assert rectangle[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].all()
+        cells = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
+        assert rectangle.sum() == cells
+
+
+def test_a_belief_is_drawn_as_the_cells_of_its_rectangles():
     task = tasks.hypotheses(2, 3, noise=0.1)
     world = task.world(3)
-    np.testing.assert_allclose(np.exp(world.learner.log_m).sum(axis=0), 1, rtol=1e-5)
-    shown, policy = task.picture.grid(world.truth.target)
+    drawn, policy = task.picture.grid(world.truth.target)
     assert policy is None
-    np.testing.assert_array_equal(
-        shown.ravel(), _hypotheses.rectangles(2, 3)[:, int(world.truth.test)]
-    )
+    likelihoods = np.exp(world.learner.log_m[:, int(world.truth.test)])
+    np.testing.assert_array_equal(drawn.ravel(), likelihoods > 1.5 * 0.1 / 6)
     assert task.picture.note(np.log([0.25, 0.75]), np.array([0.0, -np.inf])) == "belief 0.25"
 
 

@@ -12,11 +12,10 @@ from scipy.special import log_softmax, logsumexp
 import ital
 from ital import mdp, tasks
 from ital.errors import InputError, PrecisionWarning
-from ital.figures._curves import curve_panel
+from ital.figures import curve_panel
 from ital.figures._pictures import draw_params
 from ital.mdp import Planning, grid, tabular
-from ital.tasks import Demonstrations, _irl_rules
-from ital.tasks._irl_map import read_map
+from ital.tasks import Demonstrations, implicit_gradients
 from tests.test_mdp import dense, random_transitions
 
 SEEDS = st.integers(0, 2**31)
@@ -45,12 +44,24 @@ def world_of(kind, discount, sharpness):
     return World(dynamics, planning, encoding, 3 if kind == "features" else dynamics.states)
 
 
-def losses_by_unrolling(weights, world, shown, sweeps=150):
-    reward = _irl_rules.reward_of(world.encoding, weights)
-    sweep = lambda _, values: mdp.bellman(world.dynamics, world.planning, reward, values)[0]  # noqa: E731
+def reward_of(encoding, weights):
+    """The reward of every state: one-hot features are indices, or None if they are in order."""
+    if encoding is None:
+        return weights
+    if encoding.ndim == 1:
+        return weights[encoding]
+    return encoding @ weights
+
+
+def losses_by_unrolling(weights, world, examples, sweeps=150):
+    reward = reward_of(world.encoding, weights)
+
+    def sweep(_, values):
+        return mdp.bellman(world.dynamics, world.planning, reward, values)[0]
+
     values = jax.lax.fori_loop(0, sweeps, sweep, jnp.zeros_like(reward))
     _, q = mdp.bellman(world.dynamics, world.planning, reward, values)
-    return -mdp.log_policy(q)[shown.actions, shown.states]
+    return -mdp.log_policy(q)[examples.actions, examples.states]
 
 
 @pytest.mark.parametrize(("discount", "sharpness"), [(0.0, 1.0), (0.8, 3.0), (0.5, 30.0)])
@@ -63,25 +74,22 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
 
     @jax.jit
     def computed(weights, states, actions, direction, mix, step=1e-5):
-        shown = Demonstrations(states, actions, world.encoding, None)
+        examples = Demonstrations(states, actions, world.encoding, None)
 
         def planned(weights):
-            return mdp.plan(
-                world.dynamics, world.planning, _irl_rules.reward_of(world.encoding, weights)
-            )
+            reward = reward_of(world.encoding, weights)
+            return mdp.plan(world.dynamics, world.planning, reward)
 
         def losses(weights):
-            return -mdp.log_policy(planned(weights).q)[shown.actions, shown.states]
+            return -mdp.log_policy(planned(weights).q)[actions, states]
 
-        ours = _irl_rules.implicit_gradients(
-            world.dynamics, world.planning, planned(weights), shown
-        )
-        gradients = jax.jacrev(losses_by_unrolling)(weights, world, shown)
-        central = (losses(weights + step * direction) - losses(weights - step * direction)) / (
-            2 * step
-        )
+        ours = implicit_gradients(world.dynamics, world.planning, planned(weights), examples)
+        gradients = jax.jacrev(losses_by_unrolling)(weights, world, examples)
+        beyond = losses(weights + step * direction)
+        before = losses(weights - step * direction)
+        central = (beyond - before) / (2 * step)
         return (
-            (ours.losses, losses_by_unrolling(weights, world, shown)),
+            (ours.losses, losses_by_unrolling(weights, world, examples)),
             (ours.squared_norms, jnp.sum(gradients**2, axis=1)),
             (ours.inner(direction), gradients @ direction),
             (ours.weighted_sum(mix), mix @ gradients),
@@ -91,11 +99,10 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
     @given(seed=SEEDS)
     def check(seed):
         rng = np.random.default_rng(seed)
-        weights, direction = rng.uniform(-2, 2, world.parameters), rng.normal(size=world.parameters)
-        states, actions = (
-            rng.integers(0, world.dynamics.states, 6),
-            rng.integers(0, world.dynamics.actions, 6),
-        )
+        weights = rng.uniform(-2, 2, world.parameters)
+        direction = rng.normal(size=world.parameters)
+        states = rng.integers(0, world.dynamics.states, 6)
+        actions = rng.integers(0, world.dynamics.actions, 6)
         for got, wanted in computed(weights, states, actions, direction, rng.normal(size=6)):
             np.testing.assert_allclose(got, wanted, atol=1e-6)
 
@@ -178,7 +185,7 @@ def test_references_are_the_teachers_return_and_the_mean_that_nothing_moves(smal
     ("make", "sharpness"), [(tasks.irl_dense, 220.0), (tasks.irl_sparse, 200.0)]
 )
 def test_the_papers_maps_are_planned_as_sharply_as_it_says(make, sharpness):
-    """If all rewards are zero, V = (log 4)/k + 0.98·γV everywhere: four actions, and death with 0.02."""
+    """If all rewards are zero, V = (log 4)/k + 0.98·γV: four actions, and death with 0.02."""
     task = make(size=3)
     values = task.rules.first_previous(jnp.zeros(9), task.world(0))
     np.testing.assert_allclose(values, np.log(4) / sharpness / (1 - 0.98 * 0.5), rtol=1e-3)
@@ -196,7 +203,7 @@ def test_the_teacher_sees_the_same_world_in_another_order():
 
 @pytest.mark.usefixtures("x64")
 def test_a_table_with_features_is_the_grid_it_describes():
-    """One-hot features in order change nothing: same starts, same lessons, same curves as the fast path."""
+    """One-hot features in order change nothing: starts, lessons and curves are the fast path's."""
     cells = np.random.default_rng(0).uniform(-2, 2, (3, 3))
     p = np.stack([grid(3).expect(e) for e in jnp.eye(9)], axis=-1)
     table = tasks.irl_tabular(p, cells.ravel(), np.eye(9))
@@ -234,8 +241,8 @@ def test_maps_are_read_from_text_and_csv(tmp_path):
     ):
         file = tmp_path / "map.txt"
         file.write_text(text, encoding="utf-8")
-        assert read_map(file).rewards.tolist() == expected
-    assert tasks.irl(file).world(0).truth.target.tolist() == [0, 1.5, -2, 3]
+        assert tasks.irl(file).title == "Online IRL, 2 × 2 map"
+        assert tasks.irl(file).world(0).truth.target.tolist() == [0, 1.5, -2, 3]
     assert tasks.irl(file).settings["map"] == tasks.irl(np.array(expected)).settings["map"]
     assert tasks.irl(file).settings["map"] != tasks.irl(np.eye(2)).settings["map"]
 
@@ -274,12 +281,13 @@ def test_maps_have_walls_goals_and_starts(tmp_path, text):
     """In the last row the robot cannot be, so a start there makes the map whole."""
     file = tmp_path / "map.csv"
     file.write_text(text.replace("-1", "-1S").replace("2\n", "2S\n", 1))
-    read = read_map(file)
+    picture = tasks.irl(file).picture
+    rewards, _ = picture.grid(tasks.irl(file).world(0).truth.target)
     nan = np.nan
     expected = [[0, 1, nan, 2], [nan, nan, nan, 0.5], [-1, 0, 0, 3]]
-    np.testing.assert_array_equal(read.rewards, expected)
-    assert read.goals == ((2, 3),)
-    assert read.starts == ((0, 0), (0, 3), (2, 0))
+    np.testing.assert_array_equal(rewards.filled(nan), expected)
+    assert picture.goals == ((2, 3),)
+    assert picture.starts == ((0, 0), (0, 3), (2, 0))
     same = tasks.irl(expected, goals=[(2, 3)], starts=[(2, 0), (0, 0), (0, 3)])
     assert tasks.irl(file).settings == same.settings
     assert tasks.irl(file).settings["states"] == 8
@@ -368,7 +376,7 @@ def test_pictures_leave_walls_and_goals_without_arrows():
 
 
 def test_the_line_of_reward_is_the_teachers_own_policy():
-    """The teacher plans with γ, the metric does not discount: a learner can earn more than the teacher."""
+    """The teacher plans with γ, the metric does not discount: a learner can earn more."""
     cells = np.array([[0.0, 0.3, -1.0, 5.0]])
     task = tasks.irl(cells, slip=0.0, death=0.01, discount=0.2)
     truth = jax.tree.map(jnp.asarray, task.world(0)).truth
@@ -452,12 +460,12 @@ def test_sharp_gradients_are_central_differences_at_every_discount(dynamics, dis
     def losses(reward):
         return -np.asarray(mdp.log_policy(planned(reward).q))[shown.actions, shown.states]
 
-    ours = _irl_rules.report(dynamics, planning, planned(reward), shown).gradients
-    for cell, direction in enumerate(np.eye(9)):
-        central = (losses(reward + step * direction) - losses(reward - step * direction)) / (
-            2 * step
-        )
-        np.testing.assert_allclose(ours[:, cell], central, atol=1e-5)
+    ours = implicit_gradients(dynamics, planning, planned(reward), shown)
+    for direction in jnp.eye(9):
+        beyond = losses(reward + step * direction)
+        before = losses(reward - step * direction)
+        central = (beyond - before) / (2 * step)
+        np.testing.assert_allclose(ours.inner(direction), central, atol=1e-5)
 
 
 @pytest.mark.parametrize(

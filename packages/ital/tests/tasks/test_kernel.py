@@ -1,4 +1,4 @@
-"""Kernel models and the picture task: against functional gradients in closed form, and against the linear model."""
+"""Kernel models against functional gradients in closed form and the linear model; the picture."""
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ def test_the_target_is_the_picture_and_pictures_show_functions():
 
 
 def test_the_largest_error_teaches_a_picture_sooner_than_a_random_pixel():
-    """Steps to 15 dB on a small picture, on every seed. PSNR is −10 log₁₀ of the mean squared error."""
+    """Steps to 15 dB on a small picture, on every seed; PSNR is −10 log₁₀ of the squared error."""
     steps = []
     for teacher in ("random", "largest-error"):
         run = {**RUN, "steps": 200, "eval_every": 1}

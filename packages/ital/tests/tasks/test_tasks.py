@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 import ital
 from ital import losses, tasks
 from ital.models import Init
-from ital.tasks import Pool
-from ital.tasks._base import stack_worlds
-from ital.tasks._pool import _mean_over_rows, is_argmax
+from ital.tasks import Pool, stack_worlds
 from tests.worlds import classes_pool, numbers_pool, small_classes, small_numbers
 
 
@@ -41,7 +39,7 @@ def test_gaussian_has_ten_classes_and_scikit_learns_optimum():
     x, y, w = world.learner.x.x, world.learner.labels, world.truth.target
     deviation = [x[y == k, :-1].std(axis=0).mean() for k in range(10)]
     assert 0.48 < np.mean(deviation) < 0.52
-    # the optimum of Σ cross-entropy + ½‖w‖² (scikit-learn's default regularisation): its gradient vanishes
+    # The gradient vanishes at the optimum of Σ cross-entropy + ½‖w‖² (scikit-learn's default).
     p = np.exp(x @ w.T)
     p /= p.sum(axis=1, keepdims=True)
     gradient = (p - np.eye(10)[y]).T @ x + w
@@ -138,9 +136,8 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
         assert {tuple(row) for row in noisy.learner.labels} <= originals
     expected = make().rules
     side = jax.tree.map(jnp.asarray, noisy.teacher)
-    alpha = (
-        side.examples.x.x @ side.target.T
-    )  # feedback of a learner that has reached the target: only norms remain
+    # Feedback of a learner that has reached the target: only norms remain.
+    alpha = side.examples.x.x @ side.target.T
     volumes = expected.volumes(alpha, side.examples, side.target, 1e-6)
     np.testing.assert_allclose(volumes, 0, atol=1e-6)
 
@@ -148,7 +145,10 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
 @pytest.mark.parametrize("make", [small_classes, small_numbers])
 @pytest.mark.usefixtures("x64")
 def test_the_teachers_volumes_are_their_formula(make):
-    """−η²‖g‖² + 2η(l − l*) by autodiff: g of a model in the teacher's view with the learner's answers."""
+    """−η²‖g‖² + 2η(l − l*) by autodiff.
+
+    g is that of a model in the teacher's view with the learner's answers.
+    """
     task, lr = make(), 0.7
     loss = losses.cross_entropy if make is small_classes else losses.squared
     side = jax.tree.map(jnp.asarray, task.world(0).teacher)
@@ -216,22 +216,48 @@ def test_the_floor_is_what_no_method_moves():
     np.testing.assert_allclose(by_centred, np.broadcast_to(floor, by_centred.shape), rtol=1e-6)
 
 
+def with_test_set(test_x, test_labels, outputs, **options):
+    """A task whose test set is given; its other data do not matter."""
+    rng = np.random.default_rng(0)
+    columns = test_x.shape[1]
+    x = rng.normal(size=(10, columns))
+    target = np.zeros((outputs, columns + 1))
+    pool = Pool(x, x, np.arange(10) % outputs, target, target, test_x, test_labels)
+    return tasks.from_pool("tested", pool, losses.cross_entropy, beta=1.0, **options)
+
+
 @given(
-    rows=st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1, max_size=8),
+    outputs=st.lists(
+        st.lists(st.integers(0, 2), min_size=7, max_size=7), min_size=4, max_size=4
+    ).map(np.array),
     seed=st.integers(0, 99),
 )
-def test_is_argmax_follows_argmax_in_ties_too(rows, seed):
-    alpha = jnp.asarray(rows, jnp.float32)
-    y = jnp.asarray(np.random.default_rng(seed).integers(0, 4, len(rows)))
-    assert is_argmax(alpha, y).tolist() == (np.argmax(rows, axis=1) == y).tolist()
+def test_accuracies_follow_argmax_and_ranks_in_ties_too(outputs, seed):
+    labels = np.random.default_rng(seed).integers(0, 7, 4)
+    task = with_test_set(outputs.astype(float), labels, 7, top5=True)
+    # With these parameters the outputs are the rows themselves.
+    identity = jnp.eye(7, 8)
+    truth = jax.tree.map(jnp.asarray, task.world(0).truth)
+    measured = task.rules.measure(identity, truth)
+    assert float(measured["accuracy"]) == np.mean(np.argmax(outputs, axis=1) == labels)
+    first_five = np.argsort(-outputs, axis=1, kind="stable")[:, :5]
+    is_among = (first_five == labels[:, None]).any(axis=1)
+    assert float(measured["top5_accuracy"]) == np.mean(is_among)
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 10, 11])
-def test_means_over_rows_do_not_depend_on_the_chunks(at_once):
-    world = jax.tree.map(jnp.asarray, small_numbers().world(0))
-    rows = world.truth.test
-    whole = _mean_over_rows(lambda r: {"m": r.x.x[:, 0]}, rows, at_once)
-    np.testing.assert_allclose(whole["m"], rows.x.x[:, 0].mean(), rtol=1e-5)
+@pytest.mark.parametrize("rows", [1, 2730, 2731, 5460, 6000])
+def test_measurements_do_not_depend_on_how_rows_are_sliced(rows):
+    """With 3 outputs, 2730 rows are measured at a time on a CPU."""
+    rng = np.random.default_rng(rows)
+    x = rng.normal(size=(rows, 2))
+    labels = rng.integers(0, 3, rows)
+    task = with_test_set(x, labels, 3)
+    nu = rng.normal(size=(3, 3))
+    truth = jax.tree.map(jnp.asarray, task.world(0).truth)
+    measured = task.rules.measure(jnp.asarray(nu, jnp.float32), truth)
+    alpha = x @ nu[:, :-1].T + nu[:, -1]
+    expected = losses.cross_entropy.value(jnp.asarray(alpha), jnp.asarray(labels))
+    assert float(measured["loss"]) == pytest.approx(np.mean(expected).item(), rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ REGISTRY |= plugins.parts("ital.tasks", REGISTRY)
 
 
 def make(name: str, **options: Any) -> Task:
-    """The task of that name, e.g. ``regression``.
+    """Make the task of that name, e.g. ``regression``.
 
     Args:
         name: a registered name.

@@ -322,9 +322,7 @@ def _kind_of_loss(loss: Any, kind: str | None) -> str | None:
             f"not {shown(loss)}{hint}"
         )
     of_classes, of_numbers = KINDS
-    fitting = of_numbers
-    if loss.classes:
-        fitting = of_classes
+    fitting = of_classes if loss.classes else of_numbers
     if kind in KINDS and kind != fitting:
         raise InputError(
             f"loss {loss.name!r} is for a {fitting}, but kind is {kind!r}: leave kind out"
@@ -483,7 +481,7 @@ def _read_targets(
     teacher_target: Any,
     learner_target: Any,
 ) -> GivenTargets:
-    """Read the weights of the given estimators; with one view, one estimator serves both players."""
+    """Read the weights of the given estimators; with one view, one serves both players."""
     teacher = None
     if teacher_target is not None:
         columns = rows.teacher_x.shape[1]
@@ -569,7 +567,7 @@ def _encoded_pool(
 
 
 def _with_mean_1(weights: np.ndarray | None) -> np.ndarray | None:
-    """Scale the weights of the teaching rows: steps are then about as long as with equal weights."""
+    """Scale the weights of the teaching rows to mean 1, as equal weights have it."""
     if weights is None:
         return None
     if not weights.any():

@@ -35,13 +35,19 @@ class Encoding(NamedTuple):
     model: Model
 
     def __repr__(self) -> str:
-        """One line: the rows, what they are labelled with, and the columns of each view."""
-        columns = f"{len(self.teacher_units.centre)} columns for the teacher, {len(self.learner_units.centre)}"
-        kind = f"{len(self.labels.classes)} classes" if self.labels.classes else "targets"
-        return f"Encoding({len(self.labels.values)} rows with {kind}; {columns} for the learner)"
+        """Say in one line: the rows, what they are labelled with, and the columns of each view."""
+        rows = len(self.labels.values)
+        kind = "targets"
+        if self.labels.classes:
+            kind = f"{len(self.labels.classes)} classes"
+        columns = (
+            f"{len(self.teacher_units.centre)} columns for the teacher, "
+            f"{len(self.learner_units.centre)} for the learner"
+        )
+        return f"Encoding({rows} rows with {kind}; {columns})"
 
     def outputs(self, params: Any, x: Any) -> np.ndarray:
-        """The outputs of a learner on rows: scores of the classes, or targets in their own units.
+        """Compute a learner's outputs on rows: scores of classes, or targets in their own units.
 
         Args:
             params: the learner's parameters.
@@ -55,11 +61,14 @@ class Encoding(NamedTuple):
         if view.shape[1] != columns:
             raise InputError(f"x has {view.shape[1]} columns, but the learner sees {columns}")
         rows = self.model.rows(as_float(self.learner_units.apply(view)))
-        alpha = np.asarray(self.model.outputs(*jax.tree.map(jnp.asarray, (params, rows))), float)
-        return alpha if self.labels.classes else self.y_units.invert(alpha)
+        on_device = jax.tree.map(jnp.asarray, (params, rows))
+        alpha = np.asarray(self.model.outputs(*on_device), float)
+        if self.labels.classes:
+            return alpha
+        return self.y_units.invert(alpha)
 
     def predict(self, params: Any, x: Any) -> np.ndarray:
-        """A learner's answers on rows: the labels of the classes, or targets in their own units.
+        """Return a learner's answers on rows: labels of classes, or targets in their own units.
 
         Args:
             params: the learner's parameters.
@@ -71,10 +80,12 @@ class Encoding(NamedTuple):
         outputs = self.outputs(params, x)
         if self.labels.classes:
             return np.asarray(self.labels.classes)[outputs.argmax(axis=1)]
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+        if outputs.shape[1] == 1:
+            return outputs[:, 0]
+        return outputs
 
     def coefficients(self, weights: np.ndarray) -> np.ndarray:
-        """The weights of a linear learner, or of a target, for rows in the units of the data.
+        """Convert weights of a linear learner, or of a target, to the units of the data.
 
         Args:
             weights: weights (K, d+1) on the encoded columns, bias last. They are those of the

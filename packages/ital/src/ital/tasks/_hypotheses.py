@@ -1,9 +1,11 @@
-"""A world of finitely many hypotheses: the teacher shows data, the learner's parameters are its log
-belief log θ.
+"""A world of finitely many hypotheses.
+
+The teacher shows data; the learner's parameters are its log belief log θ.
 """
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,68 +23,80 @@ from ital.tools.types import Array, PRNGKeyArray, Scalar
 
 
 class Likelihoods(NamedTuple):
-    """What both players know: log M (n, m), and the logarithm of the prior (m,)."""
+    """What both players know.
+
+    Attributes:
+        log_m: the likelihoods log M(d,h), (n, m).
+        log_prior: the logarithm of the prior (m,).
+    """
 
     log_m: Any
     log_prior: Any
 
 
-def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
-    """The prior, its logarithm shifted by the start's numbers: none with the task's own start."""
-    return jax.nn.log_softmax(
-        world.learner.log_prior + init.draw(key, world.learner.log_prior.shape)
-    )
+def start_belief(key: PRNGKeyArray, init: Init, world: World) -> Array:
+    """Return the log prior, shifted by the start's numbers: none with the task's own start."""
+    log_prior = world.learner.log_prior
+    return jax.nn.log_softmax(log_prior + init.draw(key, log_prior.shape))
 
 
-def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
-    """All data, in order, or ``batch_size`` of them without replacement."""
+def draw_data(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
+    """Draw all data, in order, or ``batch_size`` of them without replacement."""
     data = world.learner.log_m.shape[0]
-    return (
-        jnp.arange(data) if batch_size == data else jax.random.permutation(key, data)[:batch_size]
-    )
+    if batch_size == data:
+        return jnp.arange(data)
+    return jax.random.permutation(key, data)[:batch_size]
 
 
-def show(side: Likelihoods, rows: Array) -> Array:
-    """log P(d|h, d is in the mini-batch) (B, m)."""
+def likelihoods_of(side: Likelihoods, rows: Array) -> Array:
+    """Return log P(d|h, d is in the mini-batch) (B, m)."""
     return jax.nn.log_softmax(side.log_m[rows], axis=0)
 
 
-def feedback(params: Array, examples: Array, previous: None) -> Array:
-    """The learner reports its belief."""
+def report_belief(params: Array, examples: Array, previous: None) -> Array:
+    """Return the learner's log belief (m,): it reports all that it knows."""
     return params
 
 
-def volumes(
+def raised_log_belief(
     belief: Array,
     examples: Array,
     target: Array,
     lr: Scalar,
 ) -> Array:
-    """log P_L(h*|d) − log θ(h*) = log M(d,h*) − log Σ_h θ(h)M(d,h): how much d raises a naive
-    learner's log belief.
+    """Return how much each datum raises a naive learner's log belief in h* (B,).
 
-    For small η it is the imitated volume of the loss −log P(d), over 2η. It is computed from the
-    odds against h*, which tell data apart when the belief in h* is 1 up to rounding.
+    log P_L(h*|d) − log θ(h*) = log M(d,h*) − log Σ_h θ(h)M(d,h). For small η it is the imitated
+    volume of the loss −log P(d), over 2η. It is computed from the odds against h*, which tell data
+    apart when the belief in h* is 1 up to rounding.
     """
-    joint = examples + belief
-    others = jnp.where(jnp.arange(joint.shape[1]) == target, -jnp.inf, joint)
-    return -jax.nn.softplus(jax.nn.logsumexp(others, axis=1) - joint[:, target]) - belief[target]
+    joint = examples + belief  # log θ(h)M(d,h), (B, m)
+    is_target = jnp.arange(joint.shape[1]) == target
+    others = jnp.where(is_target, -jnp.inf, joint)
+    log_odds_against = jax.nn.logsumexp(others, axis=1) - joint[:, target]
+    # softplus(log odds against h*) is −log P_L(h*|d).
+    return -jax.nn.softplus(log_odds_against) - belief[target]
 
 
 def surprise(params: Array, row: Array) -> Array:
-    """−log P(d) = −log Σ_h θ(h)M(d,h)."""
+    """Return −log P(d) = −log Σ_h θ(h)M(d,h)."""
     return -jax.nn.logsumexp(row + jax.nn.log_softmax(params))
 
 
-def gradients(params: Array, examples: Array, belief: Array) -> Gradients:
-    """The surprise of each datum, and its gradients; no learner of this world steps along them."""
+def surprise_gradients(params: Array, examples: Array, belief: Array) -> Gradients:
+    """Return the surprise of each datum and its gradients.
+
+    No learner of this world steps along them.
+    """
     return autodiff(surprise, params, examples)
 
 
-def measure(params: Array, truth: Truth) -> dict[str, Array]:
-    """The belief in h*, its log-odds against all other hypotheses, and the entropy of the belief."""
-    target, belief = truth.test, jax.nn.log_softmax(params)
-    others = jax.nn.logsumexp(jnp.where(jnp.arange(len(params)) == target, -jnp.inf, belief))
+def measure_belief(params: Array, truth: Truth) -> dict[str, Array]:
+    """Return the belief in h*, its log-odds against all others, and the belief's entropy."""
+    target = truth.test
+    belief = jax.nn.log_softmax(params)
+    is_target = jnp.arange(len(params)) == target
+    others = jax.nn.logsumexp(jnp.where(is_target, -jnp.inf, belief))
     return {
         "belief": jnp.exp(belief[target]),
         "log_odds": belief[target] - others,
@@ -90,7 +104,15 @@ def measure(params: Array, truth: Truth) -> dict[str, Array]:
     }
 
 
-RULES = Rules(start, draw, show, feedback, volumes, gradients, measure)
+RULES = Rules(
+    start=start_belief,
+    draw=draw_data,
+    show=likelihoods_of,
+    feedback=report_belief,
+    volumes=raised_log_belief,
+    gradients=surprise_gradients,
+    measure=measure_belief,
+)
 
 
 def from_likelihoods(
@@ -103,8 +125,7 @@ def from_likelihoods(
     settings: Mapping[str, Any] | None = None,
     picture: Picture | None = None,
 ) -> Task:
-    """Make a task from your own likelihood matrix M(d,h) = P(d|h): a row per datum, a column per
-    hypothesis.
+    """Make a task from your own likelihoods M(d,h) = P(d|h): rows are data, columns hypotheses.
 
     Args:
         likelihoods: the matrix (n, m); all positive, each column sums to 1.
@@ -127,31 +148,33 @@ def from_likelihoods(
         >>> task = ital.tasks.from_likelihoods([[0.8, 0.3], [0.2, 0.7]])
         >>> ital.teach(task, "scbi", ["bayes", "scbi"], steps=100, batch_size=2).plot()
     """
-    matrix = _checked(name, likelihoods)
+    matrix = _checked_matrix(name, likelihoods)
     data, hypotheses = matrix.shape
-    first = np.full(hypotheses, 1 / hypotheses) if prior is None else np.asarray(prior, float)
-    if first.shape != (hypotheses,) or not (np.isfinite(first).all() and (first > 0).all()):
-        raise InputError(
-            f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis"
-        )
+    belief = _checked_prior(name, prior, hypotheses)
     if target is not None:
-        require_whole(target=target)
-        if not 0 <= target < hypotheses:
-            raise InputError(
-                f"task {name!r}: target must be a hypothesis from 0 to {hypotheses - 1}, not {target}"
-            )
+        _check_target(name, target, hypotheses)
 
+    # One object per precision for all seeds: they share it instead of stacking copies.
     @functools.cache
-    def side(dtype: Any) -> Likelihoods:  # one object for all seeds, which therefore share it
-        return Likelihoods(as_float(np.log(matrix)), as_float(np.log(first / first.sum())))
+    def side(dtype: Any) -> Likelihoods:
+        return Likelihoods(as_float(np.log(matrix)), as_float(np.log(belief / belief.sum())))
 
     def world(seed: int) -> World:
-        index = np.random.default_rng(seed).integers(hypotheses) if target is None else target
-        known, taught = side(jnp.result_type(float)), np.asarray(index, np.int32)
-        certain = as_float(np.where(np.arange(hypotheses) == taught, 0.0, -np.inf))
-        return World(known, TeacherSide(known, taught), Truth(certain, taught))
+        index = target
+        if index is None:
+            index = np.random.default_rng(seed).integers(hypotheses)
+        taught = np.asarray(index, np.int32)
+        is_taught = np.arange(hypotheses) == taught
+        certain = as_float(np.where(is_taught, 0.0, -np.inf))  # the log belief of who is certain
+        both_sides = side(jnp.result_type(float))
+        return World(both_sides, TeacherSide(both_sides, taught), Truth(certain, taught))
 
-    digest = hashlib.sha256(matrix.tobytes() + first.tobytes()).hexdigest()[:16]
+    digest = hashlib.sha256(matrix.tobytes() + belief.tobytes()).hexdigest()[:16]
+    stored: dict[str, Any] = {"likelihoods": digest}
+    if target is not None:
+        stored["target"] = target
+    if settings is not None:
+        stored |= settings
     return Task(
         name=name,
         title=title or f"{hypotheses} hypotheses, {data} data",
@@ -166,11 +189,7 @@ def from_likelihoods(
         panels=("belief", "log_odds", "entropy"),
         init=Init("uniform", 0.0),
         eval_every=1,
-        settings={
-            "likelihoods": digest,
-            **({} if target is None else {"target": target}),
-            **(settings or {}),
-        },
+        settings=stored,
         picture=picture,
         offers=("likelihoods",),
         methods=("bayes", "pedagogical", "scbi"),
@@ -178,9 +197,11 @@ def from_likelihoods(
     )
 
 
-def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
-    """The matrix as numbers; raises InputError unless each column is a positive distribution,
-    unlike all others.
+def _checked_matrix(name: str, likelihoods: ArrayLike) -> np.ndarray:
+    """Return the matrix as numbers, each column with the sum 1.
+
+    Raises:
+        InputError: unless each column is a positive distribution, unlike all others.
     """
     try:
         matrix = np.asarray(likelihoods, float)
@@ -188,7 +209,8 @@ def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
         raise InputError(f"task {name!r}: the likelihoods must be a matrix of numbers") from None
     if matrix.ndim != 2 or min(matrix.shape) < 2:
         raise InputError(
-            f"task {name!r}: the likelihoods need at least 2 data and 2 hypotheses, not {matrix.shape}"
+            f"task {name!r}: the likelihoods need at least 2 data and 2 hypotheses, "
+            f"not {matrix.shape}"
         )
     if not (np.isfinite(matrix).all() and (matrix > 0).all()):
         raise InputError(
@@ -198,37 +220,56 @@ def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
     if not np.allclose(sums, 1, rtol=0, atol=1e-5):
         column = int(np.argmax(np.abs(sums - 1)))
         raise InputError(
-            f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, not to 1"
+            f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, "
+            "not to 1"
         )
-    if len(np.unique(matrix, axis=1).T) < matrix.shape[1]:
+    distinct = np.unique(matrix, axis=1).shape[1]
+    if distinct < matrix.shape[1]:
         raise InputError(
             f"task {name!r}: two columns of the likelihoods are equal: no datum tells them apart"
         )
     return matrix / sums
 
 
+def _checked_prior(name: str, prior: ArrayLike | None, hypotheses: int) -> np.ndarray:
+    """Return the belief before the first datum (m,); raise InputError if it is not positive."""
+    if prior is None:
+        return np.full(hypotheses, 1 / hypotheses)
+    belief = np.asarray(prior, float)
+    if belief.shape != (hypotheses,) or not (np.isfinite(belief).all() and (belief > 0).all()):
+        raise InputError(
+            f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis"
+        )
+    return belief
+
+
+def _check_target(name: str, target: Any, hypotheses: int) -> None:
+    """Raise InputError unless the target is the number of a hypothesis."""
+    require_whole(target=target)
+    if not 0 <= target < hypotheses:
+        raise InputError(
+            f"task {name!r}: target must be a hypothesis from 0 to {hypotheses - 1}, not {target}"
+        )
+
+
 def rectangles(height: int, width: int) -> np.ndarray:
-    """Whether each cell of a grid lies in each rectangle of whole cells (cells, rectangles), row by
-    row.
+    """Tell whether each cell of a grid lies in each rectangle (cells, rectangles).
+
+    Cells are in order row by row, rectangles by their first row, last row, first and last column.
     """
-    rows, columns = (
-        [(first, last) for first in range(size) for last in range(first, size)]
-        for size in (height, width)
-    )
-    row, column = (place.ravel() for place in np.indices((height, width)))
-    return np.stack(
-        [
-            (top <= row) & (row <= bottom) & (left <= column) & (column <= right)
-            for top, bottom in rows
-            for left, right in columns
-        ],
-        axis=1,
-    )
+    rows, columns = np.indices((height, width)).reshape(2, -1)
+    inside = []
+    for top, bottom in itertools.combinations_with_replacement(range(height), 2):
+        in_rows = (top <= rows) & (rows <= bottom)
+        for left, right in itertools.combinations_with_replacement(range(width), 2):
+            inside.append(in_rows & (left <= columns) & (columns <= right))
+    return np.stack(inside, axis=1)
 
 
 def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
-    """Which of the 150 rectangles on a 4 × 5 grid? A datum is a cell, as a rule one inside (a
-    rectangle game).
+    """Which of the 150 rectangles on a 4 × 5 grid? A datum is a cell, as a rule one inside.
+
+    It is a rectangle game.
 
     Args:
         height: number of rows of the grid.
@@ -248,16 +289,20 @@ def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
         raise InputError(f"noise must lie between 0 and 1, both excluded, not {noise!r}")
     inside = rectangles(height, width)
 
+    of_rectangle = (1 - noise) * inside / inside.sum(axis=0)
+    of_any_cell = noise / len(inside)
+
     def cells(params: Any) -> tuple[np.ndarray, None]:
         belief = np.exp(np.asarray(params, float))
         return (inside @ belief).reshape(height, width), None
 
     def note(params: Any, target: Any) -> str:
-        return f"belief {np.exp(np.asarray(params)[np.argmax(target)]):.2f}"
+        log_belief = np.asarray(params)[np.argmax(target)]
+        return f"belief {np.exp(log_belief):.2f}"
 
     caption = "How sure the learner is that each cell lies in the rectangle."
     return from_likelihoods(
-        (1 - noise) * inside / inside.sum(axis=0) + noise / len(inside),
+        of_rectangle + of_any_cell,
         name="hypotheses",
         title=f"Rectangles on a {height} × {width} grid",
         settings={"height": height, "width": width, "noise": noise},

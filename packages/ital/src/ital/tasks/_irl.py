@@ -1,4 +1,7 @@
-"""Online inverse reinforcement learning: infer the reward of every state from demonstrated actions."""
+"""Online inverse reinforcement learning.
+
+The learner infers the reward of every state from demonstrated actions.
+"""
 
 import functools
 import hashlib
@@ -48,35 +51,40 @@ def from_rewards(
         mdp.check(dynamics, planning)
     except InputError as error:
         raise InputError(f"task {name!r}: {error}") from None
-    rules = irl_rules(dynamics, planning, starts)
-
     planned = jax.jit(functools.partial(mdp.plan, dynamics, planning))
 
     def world(seed: int) -> World:
         rng = np.random.default_rng(seed)
-        encoding = None if features is None else as_float(features)
-        order = rng.permutation(dynamics.states if features is None else features.shape[1])
+        # The teacher's weight ``order[i]`` is the learner's weight i.
+        if features is None:
+            order = rng.permutation(dynamics.states)
+            learner_encoding = None
+            teacher_encoding = order.astype(np.int32)
+        else:
+            order = rng.permutation(features.shape[1])
+            learner_encoding = as_float(features)
+            teacher_encoding = learner_encoding[:, np.argsort(order)]
         target = as_float(weights(rng))
-        teacher_encoding = (
-            order.astype(np.int32) if encoding is None else encoding[:, np.argsort(order)]
-        )
         teacher_target = np.empty_like(target)
         teacher_target[order] = target
-        reward = np.asarray(reward_of(encoding, jnp.asarray(target)))
+        reward = np.asarray(reward_of(learner_encoding, jnp.asarray(target)))
         solution = planned(reward)
         check_precision(name, solution.values)
         log_pi = np.asarray(mdp.log_policy(solution.q))
         return World(
-            learner=Side(encoding),
+            learner=Side(learner_encoding),
             teacher=TeacherSide(Side(teacher_encoding, log_pi), teacher_target),
-            truth=Truth(target, TrueWorld(reward, log_pi, encoding)),
+            truth=Truth(target, TrueWorld(reward, log_pi, learner_encoding)),
         )
 
+    stored: dict[str, Any] = {"states": dynamics.states, **planning._asdict()}
+    if settings is not None:
+        stored |= settings
     return Task(
         name=name,
         title=title,
         world=world,
-        rules=rules,
+        rules=irl_rules(dynamics, planning, starts),
         beta=beta,
         metrics={
             "distance": Metric("Distance to the target"),
@@ -89,7 +97,7 @@ def from_rewards(
         },
         panels=("distance", "policy_tv", "reward"),
         init=Init("uniform", 2.0),
-        settings={"states": dynamics.states, **planning._asdict(), **(settings or {})},
+        settings=stored,
         picture=picture,
     )
 
@@ -103,11 +111,12 @@ def check_precision(name: str, values: Array) -> None:
         raise InputError(
             f"task {name!r}: the values of these rewards are too large for {kind}: {remedy}"
         )
-    coarseness = 32 * float(jnp.finfo(values.dtype).eps) * largest  # of Q, measured against float64
+    # The error of Q, as measured against float64.
+    coarseness = 32 * float(jnp.finfo(values.dtype).eps) * largest
     if coarseness > COARSE:
         warnings.warn(
-            f"task {name!r}: values reach {largest:.2g}, so {kind} tells actions apart only to about "
-            f"{coarseness:.1g}: {remedy}",
+            f"task {name!r}: values reach {largest:.2g}, so {kind} tells actions apart only to "
+            f"about {coarseness:.1g}: {remedy}",
             PrecisionWarning,
             stacklevel=3,
         )
@@ -126,34 +135,38 @@ def on_grid(
     planning: Planning,
     **options: Any,
 ) -> Task:
-    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as
-    arrows.
+    """Make an online IRL task on a grid.
 
-    ``reward`` draws the rewards of the cells without a wall, row by row.
+    It can be drawn as a map of rewards with the policy as arrows. ``reward`` draws the rewards of
+    the cells without a wall, row by row.
     """
-    rows, columns = size if isinstance(size, tuple) else (size, size)
+    if isinstance(size, tuple):
+        rows, columns = size
+    else:
+        rows = columns = size
     require_whole(size=rows)
     try:
         dynamics = mdp.grid(size, slip, death, walls=walls, goals=goals)
-        number = mdp.numbered(rows, columns, walls)
+        number = mdp.numbered(rows, columns, walls)  # the state of each cell, −1 for walls
     except InputError as error:
         raise InputError(f"task {name!r}: {error}") from None
     is_wall = number < 0
+    without_arrows = is_wall | np.isin(number, dynamics.goals)
 
     @jax.jit
     def policy(reward: Array) -> Array:
         return jnp.exp(mdp.log_policy(mdp.plan(dynamics, planning, reward).q))
 
     def on_map(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-        """Values (…, S) as (…, rows, columns), masked where there are none."""
+        """Return values (…, S) as (…, rows, columns), masked where there are none."""
         if not missing.any():
             return np.reshape(values, (*values.shape[:-1], rows, columns))
+        # Walls have the number −1: they get the last state's value, which the mask hides.
         everywhere = values[..., number]
         return np.ma.masked_array(everywhere, np.broadcast_to(missing, everywhere.shape))
 
     def cells(params: Any) -> tuple[np.ndarray, np.ndarray]:
         arrows = np.asarray(policy(jnp.asarray(params)))
-        without_arrows = is_wall | np.isin(number, dynamics.goals)
         return on_map(np.asarray(params), is_wall), on_map(arrows, without_arrows)
 
     caption = (
@@ -175,8 +188,7 @@ def on_grid(
 
 
 def irl_dense(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is
-    shuffled. β = 25000.
+    """Online IRL on an 8 × 8 grid, all rewards ~ U[−2, 2]; encoding shuffled. β = 25000.
 
     Args:
         size: number of cells along a side.
@@ -265,15 +277,24 @@ def irl(
     """
     if rewards is None:
         raise InputError(
-            "task 'irl' needs a map of rewards: --map FILE, a text or CSV file with one line per row"
+            "task 'irl' needs a map of rewards: --map FILE, "
+            "a text or CSV file with one line per row"
         )
-    drawn = read_map(rewards) if isinstance(rewards, Path | str) else as_map("the map", rewards)
+    if isinstance(rewards, Path | str):
+        drawn = read_map(rewards)
+    else:
+        drawn = as_map("the map", rewards)
     drawn = drawn.marked(goals, starts)
     rows, columns = drawn.rewards.shape
+    size: int | tuple[int, int] = (rows, columns)
+    if rows == columns:
+        # Grids are cached by their arguments: so a square shares the programs of irl-dense.
+        size = rows
+    free = ~np.isnan(drawn.rewards)
     return on_grid(
         "irl",
-        lambda rng: drawn.rewards[~np.isnan(drawn.rewards)],
-        rows if rows == columns else (rows, columns),
+        lambda rng: drawn.rewards[free],
+        size,
         walls=drawn.walls,
         goals=drawn.goals,
         starts=drawn.starts,
@@ -319,21 +340,20 @@ def irl_tabular(
     """
     dynamics = mdp.tabular(transitions)
     target = mdp.real("weights", weights)
-    encoded = None if features is None else mdp.real("features", features)
-    expected = (dynamics.states,) if encoded is None else encoded.shape[1:]
-    if encoded is not None and (
-        encoded.ndim != 2 or len(encoded) != dynamics.states or encoded.shape[1] == 0
-    ):
-        raise InputError(
-            f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)"
-        )
-    if target.shape != expected:
-        raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {expected}")
-    if not np.isfinite(target).all() or (encoded is not None and not np.isfinite(encoded).all()):
+    columns = dynamics.states
+    encoded = None
+    if features is not None:
+        encoded = mdp.real("features", features)
+        _check_features(name, encoded, dynamics.states)
+        columns = encoded.shape[1]
+    if target.shape != (columns,):
+        raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {(columns,)}")
+    if not all(np.isfinite(array).all() for array in (target, encoded) if array is not None):
         raise InputError(f"task {name!r}: weights and features must be finite numbers")
     digest = hashlib.sha256()
-    for array in (transitions, target, () if encoded is None else encoded):
-        digest.update(np.asarray(array, float).tobytes())
+    for array in (transitions, target, encoded):
+        if array is not None:
+            digest.update(np.asarray(array, float).tobytes())
     return from_rewards(
         name,
         lambda rng: target,
@@ -344,3 +364,11 @@ def irl_tabular(
         features=encoded,
         settings={"world": digest.hexdigest()[:16]},
     )
+
+
+def _check_features(name: str, features: np.ndarray, states: int) -> None:
+    """Raise InputError unless there is a row of features for each state."""
+    if features.ndim != 2 or len(features) != states or features.shape[1] == 0:
+        raise InputError(
+            f"task {name!r}: features have shape {features.shape}, expected ({states}, d)"
+        )

@@ -40,9 +40,11 @@ class RewardMap(NamedTuple):
         return _cells(np.argwhere(np.isnan(self.rewards)))
 
     def digest(self) -> str:
-        """A fingerprint of everything on the map."""
+        """Return a fingerprint of everything on the map."""
         content = self.rewards.tobytes()
-        is_square = self.rewards.shape[0] == self.rewards.shape[1]
+        rows, columns = self.rewards.shape
+        is_square = rows == columns
+        # Squares without marks keep the fingerprint that stored results have.
         if self.goals or self.starts or not is_square:
             content += repr((self.rewards.shape, self.goals, self.starts)).encode()
         return hashlib.sha256(content).hexdigest()[:16]
@@ -50,7 +52,7 @@ class RewardMap(NamedTuple):
     def marked(
         self, goals: Sequence[Sequence[int]], starts: Sequence[Sequence[int]]
     ) -> "RewardMap":
-        """The map with more goals and starts, checked.
+        """Return the map with more goals and starts, checked.
 
         Raises:
             InputError: if a cell is not on the map, or cannot be what it is said to be.
@@ -65,7 +67,7 @@ class RewardMap(NamedTuple):
         return both
 
     def _cell(self, what: str, cell: Sequence[int]) -> Cell:
-        """A cell as whole numbers, if it is on the map."""
+        """Return a cell as whole numbers; raise InputError if it is not on the map."""
         rows, columns = self.rewards.shape
         try:
             row, column = cell
@@ -73,7 +75,8 @@ class RewardMap(NamedTuple):
             raise InputError(
                 f"{self.name}: a {what} is a pair (row, column), not {cell!r}"
             ) from None
-        if not (is_whole(row) and is_whole(column) and 0 <= row < rows and 0 <= column < columns):
+        are_whole = is_whole(row) and is_whole(column)
+        if not (are_whole and 0 <= row < rows and 0 <= column < columns):
             raise InputError(
                 f"{self.name}: {what} {cell!r} is not on a map of {rows} × {columns} cells; "
                 "rows and columns count from 0"
@@ -82,50 +85,47 @@ class RewardMap(NamedTuple):
 
     def _check(self) -> None:
         """Raise InputError unless the robot has somewhere to go, and can reach every cell."""
-        for what, marked in (("goal", self.goals), ("start", self.starts)):
-            for cell in marked:
-                if np.isnan(self.rewards[cell]):
+        is_wall = np.isnan(self.rewards)
+        marked = {"goal": self.goals, "start": self.starts}
+        for what, cells in marked.items():
+            for cell in cells:
+                if is_wall[cell]:
                     raise InputError(f"{self.name}: the {what} {cell} is a wall")
         for cell in self.starts:
             if cell in self.goals:
                 raise InputError(f"{self.name}: the start {cell} is a goal, where everything ends")
-        free = ~np.isnan(self.rewards)
-        if free.sum() < 2 or free.sum() == len(self.goals):
+        free = np.count_nonzero(~is_wall)
+        if free < 2 or free == len(self.goals):
             raise InputError(
                 f"{self.name} needs at least two cells without a wall, one of them without a goal"
             )
-        if self.starts:
-            unreached = _cells(np.argwhere(free & ~self._reached()))
-            if unreached:
-                raise InputError(
-                    f"{self.name}: no start leads to {unreached[0]}, so nothing can be learned about it; "
-                    "make it a wall, or add a start"
-                )
+        if not self.starts:
+            return
+        unreached = _cells(np.argwhere(~is_wall & ~self._reached()))
+        if unreached:
+            raise InputError(
+                f"{self.name}: no start leads to {unreached[0]}, so nothing can be learned about "
+                "it; make it a wall, or add a start"
+            )
 
     def _reached(self) -> np.ndarray:
-        """The cells that a robot can reach from a start."""
-        rows, columns = self.rewards.shape
-        reached = np.zeros((rows, columns), bool)
-        waiting = list(self.starts)
-        while waiting:
-            row, column = waiting.pop()
-            off = not (0 <= row < rows and 0 <= column < columns)
-            if off or reached[row, column] or np.isnan(self.rewards[row, column]):
-                continue
-            reached[row, column] = True
-            if (row, column) not in self.goals:
-                around = [
-                    (row - 1, column),
-                    (row + 1, column),
-                    (row, column - 1),
-                    (row, column + 1),
-                ]
-                waiting.extend(around)
-        return reached
+        """Return whether a robot can reach each cell from a start (n, m)."""
+        from scipy.ndimage import binary_dilation, binary_propagation
+
+        is_free = ~np.isnan(self.rewards)
+        leads_on = is_free.copy()
+        for goal in self.goals:
+            leads_on[goal] = False
+        is_start = np.zeros(is_free.shape, bool)
+        for start in self.starts:
+            is_start[start] = True
+        passed = binary_propagation(is_start, mask=leads_on)
+        # A goal is reached from the cells beside it, but nothing leads on from there.
+        return binary_dilation(passed) & is_free
 
 
 def as_map(name: str, cells: ArrayLike) -> RewardMap:
-    """A map from an array of numbers, or of texts as in a file.
+    """Make a map from an array of numbers, or of texts as in a file.
 
     Args:
         name: what messages call the map.
@@ -145,24 +145,23 @@ def as_map(name: str, cells: ArrayLike) -> RewardMap:
         raise InputError(
             f"{name} must be an array of real numbers, all rows of one length"
         ) from None
-    if array.ndim != 2 or array.size == 0:
-        if array.size == 0:
-            raise InputError(NO_REWARDS.format(name=name))
+    if array.size == 0:
+        raise InputError(NO_REWARDS.format(name=name))
+    if array.ndim != 2:
         shape = " × ".join(map(str, array.shape))
         raise InputError(f"{name} must be a rectangle of rewards, not {shape}")
     if array.dtype.kind == "U":
-        rows = [[str(word) for word in row] for row in array]
-        return _map_of(name, rows, [f"{name}, row {row}" for row in range(len(rows))])
-    return _checked(name, mdp.real(name, array))
+        lines = {f"{name}, row {row}": words for row, words in enumerate(array.tolist())}
+        return _map_of_words(name, lines)
+    return _finite_map(name, mdp.real(name, array))
 
 
 def read_map(file: Path | str) -> RewardMap:
-    """Read a map from a text or CSV file: one line per row, separated by commas, semicolons or
-    blanks.
+    """Read a map from a text or CSV file with one line per row.
 
-    ``#`` is a wall, and so is an empty cell between commas or semicolons. ``1G`` is a goal with
-    reward 1, ``0S`` a start. Empty lines are skipped, and so are lines that begin with ``#`` and
-    hold words other than cells.
+    Cells are separated by commas, semicolons or blanks. ``#`` is a wall, and so is an empty cell
+    between commas or semicolons. ``1G`` is a goal with reward 1, ``0S`` a start. Empty lines are
+    skipped, and so are lines that begin with ``#`` and hold words other than cells.
 
     Args:
         file: the file.
@@ -174,40 +173,49 @@ def read_map(file: Path | str) -> RewardMap:
         InputError: if it cannot be read, or is not a rectangle of numbers and walls.
     """
     text = files.read_text(file, f"the map {file}")
-    rows: list[list[str]] = []
-    places: list[str] = []
+    lines: dict[str, list[str]] = {}  # the words of each row, by the line that messages name
     for number, line in enumerate(text.splitlines(), start=1):
-        comma = next((mark for mark in ",;" if mark in line), None)
-        words = [word.strip() for word in line.split(comma)]
+        separator = None  # any blanks
+        if "," in line:
+            separator = ","
+        elif ";" in line:
+            separator = ";"
+        words = [word.strip() for word in line.split(separator)]
         if not words or _is_comment(words):
             continue
-        place = f"{file}, line {number}"
-        if rows and len(words) != len(rows[0]):
-            raise InputError(f"{place}: {len(words)} cells, but {len(rows[0])} in the rows above")
-        rows.append(words)
-        places.append(place)
-    if not rows:
+        lines[f"{file}, line {number}"] = words
+    if not lines:
         raise InputError(NO_REWARDS.format(name=file))
-    return _map_of(str(file), rows, places)
+    _check_lengths(lines)
+    return _map_of_words(str(file), lines)
+
+
+def _check_lengths(lines: dict[str, list[str]]) -> None:
+    """Raise InputError for a line that is longer or shorter than the first."""
+    columns = len(next(iter(lines.values())))
+    for line, words in lines.items():
+        if len(words) != columns:
+            raise InputError(f"{line}: {len(words)} cells, but {columns} in the rows above")
 
 
 def _is_comment(words: list[str]) -> bool:
-    """Whether a line begins with # and is no row of a map."""
+    """Tell whether a line begins with # and is no row of a map."""
     if not words[0].startswith(WALL):
         return False
     return words == [WALL] or not all(_is_cell(word) for word in words)
 
 
 def _is_cell(word: str) -> bool:
+    """Tell whether a word can be a cell."""
     try:
-        _reward(word)
+        _reward_in(word)
     except ValueError:
         return False
     return True
 
 
-def _reward(word: str) -> float:
-    """The reward of a cell as it is written; NaN for a wall."""
+def _reward_in(word: str) -> float:
+    """Return the reward of a cell as it is written; NaN for a wall."""
     if word in ("", WALL):
         return math.nan
     number = word.upper().rstrip("GS")
@@ -219,33 +227,35 @@ def _reward(word: str) -> float:
     return reward
 
 
-def _map_of(name: str, rows: list[list[str]], places: list[str]) -> RewardMap:
-    """A map from the words in its cells."""
-    rewards = np.empty((len(rows), len(rows[0])))
+def _map_of_words(name: str, lines: dict[str, list[str]]) -> RewardMap:
+    """Return a map from the words in its cells, row by row."""
+    rewards: list[list[float]] = []
     goals = []
     starts = []
-    for row, words in enumerate(rows):
+    for row, (line, words) in enumerate(lines.items()):
+        rewards.append([])
         for column, word in enumerate(words):
             try:
-                rewards[row, column] = _reward(word.strip())
+                rewards[row].append(_reward_in(word.strip()))
             except ValueError:
                 raise InputError(
-                    f"{places[row]}: {word!r} is not a number; a wall is #, a goal 1G, a start 0S"
+                    f"{line}: {word!r} is not a number; a wall is #, a goal 1G, a start 0S"
                 ) from None
             if "G" in word.upper():
                 goals.append((row, column))
             if "S" in word.upper():
                 starts.append((row, column))
-    return _checked(name, rewards)._replace(goals=tuple(goals), starts=tuple(starts))
+    unmarked = _finite_map(name, np.array(rewards))
+    return unmarked._replace(goals=tuple(goals), starts=tuple(starts))
 
 
-def _checked(name: str, rewards: np.ndarray) -> RewardMap:
-    """A map without marks, if its rewards can be computed with."""
+def _finite_map(name: str, rewards: np.ndarray) -> RewardMap:
+    """Return a map without marks; raise InputError if its rewards cannot be computed with."""
     if np.isinf(rewards).any():
         raise InputError(f"{name} holds rewards that are not finite numbers")
     return RewardMap(rewards, name=name)
 
 
 def _cells(positions: np.ndarray) -> tuple[Cell, ...]:
-    """Positions (n, 2) as pairs of whole numbers."""
+    """Return positions (n, 2) as pairs of whole numbers."""
     return tuple((int(row), int(column)) for row, column in positions)

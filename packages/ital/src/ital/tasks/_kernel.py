@@ -18,50 +18,52 @@ BRIGHTEST = 100.0  # decibels: a better fit is rounding
 
 
 def face(size: int) -> np.ndarray:
-    """A grey picture of ``size`` × ``size`` pixels from 0 (black) to 1: a face, made of discs with
-    soft edges.
+    """Return a grey picture of ``size`` × ``size`` pixels from 0 (black) to 1: a face.
+
+    It is made of discs with soft edges.
     """
-    row, column = (np.indices((size, size)) + 0.5) * 2 / size - 1
+    row, column = (np.indices((size, size)) + 0.5) * 2 / size - 1  # from −1 to 1
+    from_centre = np.hypot(row, column)
 
     def inside(distance: np.ndarray) -> np.ndarray:
-        """Near 1 where the distance to an edge is negative, near 0 elsewhere; the edge is a pixel
-        wide.
-        """
+        """Return 1 within an edge (distances below 0), 0 outside; the edge is a pixel wide."""
         return 1 / (1 + np.exp(np.clip(distance * size, -50, 50)))
 
-    head = inside(np.hypot(row, column) - 0.85)
+    head = inside(from_centre - 0.85)
     eyes = inside(np.hypot(row + 0.25, np.abs(column) - 0.33) - 0.13)
-    mouth = inside(np.abs(np.hypot(row, column) - 0.5) - 0.08) * inside(0.15 - row)
-    return 0.1 + 0.1 * (row + 1) / 2 + head * (0.7 - 0.15 * column - 0.6 * np.maximum(eyes, mouth))
+    mouth = inside(np.abs(from_centre - 0.5) - 0.08) * inside(0.15 - row)
+    background = 0.1 + 0.1 * (row + 1) / 2
+    skin = 0.7 - 0.15 * column - 0.6 * np.maximum(eyes, mouth)
+    return background + head * skin
 
 
 @functools.cache  # one model per setting, so that equal tasks share one compiled program
 def model_on(size: int, width: float) -> tuple[np.ndarray, Model]:
-    """The places of all pixels, and the model whose centres they are."""
+    """Return the positions of all pixels (N, 2), and the model whose centres they are."""
     pixels = np.indices((size, size)).reshape(2, -1).T.astype(float)
     return pixels, models.kernel(losses.squared, models.gaussian_kernel(width), pixels)
 
 
 @functools.cache
 def with_psnr(rules: Rules) -> Rules:
-    """Also measure the peak signal-to-noise ratio, −10 log₁₀ of the mean squared error, in
-    decibels.
+    """Also measure the peak signal-to-noise ratio in decibels.
+
+    It is −10 log₁₀ of the mean squared error, which is twice the loss.
     """
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         metrics = rules.measure(params, truth)
-        error = jnp.maximum(2 * metrics["loss"], 10 ** (-BRIGHTEST / 10))
-        return {"psnr": -10 * jnp.log10(error), **metrics}
+        squared_error = jnp.maximum(2 * metrics["loss"], 10 ** (-BRIGHTEST / 10))
+        return {"psnr": -10 * jnp.log10(squared_error), **metrics}
 
     return rules._replace(measure=measure)
 
 
 def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> Task:
-    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel (nonparametric
-    teaching); try --lr 0.2.
+    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel; try --lr 0.2.
 
-    The target f* has the picture's values on all pixels. ``distance`` is ‖f − f*‖ in the space of
-    the kernel.
+    This is nonparametric teaching. The target f* has the picture's values on all pixels.
+    ``distance`` is ‖f − f*‖ in the space of the kernel.
 
     Args:
         size: number of pixels along a side.
@@ -77,18 +79,25 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> T
     require_whole(size=size)
     if size < 2:
         raise InputError(f"a picture needs at least 2 pixels along a side, not {size}")
-    with threadpool_limits(limits=1):  # threads cost more than they save on matrices this small
+    # Threads cost more than they save on matrices this small.
+    with threadpool_limits(limits=1):
         pixels, model = model_on(size, float(width))
-        features = model.rows(pixels).x
-        target = (face(size).ravel() @ features / np.sum(features**2, axis=0))[
-            None
-        ]  # columns of φ are orthogonal
-        labels = (
-            features @ target.T
-        )  # the picture; for a wide kernel, the nearest one that its functions can show
+        features = model.rows(pixels).x  # φ of the pixels; its columns are orthogonal
+        weights = face(size).ravel() @ features / np.sum(features**2, axis=0)
+        target = weights[None]
+        # The picture; for a wide kernel, the nearest one that its functions can show.
+        brightness = features @ target.T
         task = from_pool(
             "kernel",
-            Pool(pixels, pixels, labels, target, target, pixels, labels),
+            Pool(
+                pixels,
+                pixels,
+                brightness,
+                target,
+                target,
+                test_x=pixels,
+                test_labels=brightness,
+            ),
             losses.squared,
             model=model,
             teacher_model=model,
@@ -101,11 +110,10 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> T
     def grid(params: Params) -> tuple[np.ndarray, None]:
         return (features @ np.asarray(params)[0]).reshape(size, size), None
 
+    caption = "The learner's function on all pixels."
     return task._replace(
         rules=with_psnr(task.rules),
         metrics={"psnr": Metric("PSNR (dB)", higher_is_better=True), **task.metrics},
         panels=("psnr", "distance"),
-        picture=Picture(
-            grid, "brightness", "The learner's function on all pixels.", limit=1.0, grey=True
-        ),
+        picture=Picture(grid, "brightness", caption, limit=1.0, grey=True),
     )

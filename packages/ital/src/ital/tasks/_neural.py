@@ -16,11 +16,11 @@ Layers = tuple[Array, ...]  # [W, b] of each layer: outputs × (inputs + 1)
 
 @functools.cache  # one object per setting, so that equal tasks share one compiled program
 def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
-    """An Equinox MLP of ``depth`` tanh layers and a linear one, with the gradients of all layers in
-    closed form.
+    """Make an Equinox MLP of ``depth`` tanh layers and a linear one.
 
-    In each layer an example's gradient is δ ⊗ ã, as in a linear model. So per-example gradients are
-    never created; autodiff would need them for the norms.
+    All layers have their gradients in closed form. In each layer an example's gradient is δ ⊗ ã, as
+    in a linear model. So per-example gradients are never created; autodiff would need them for the
+    norms.
 
     Args:
         loss: the loss of the outputs.
@@ -37,51 +37,65 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         rows: LinearRows,
         outputs: int,
     ) -> Layers:
-        network = eqx.nn.MLP(rows.x.shape[1] - 1, outputs, width, depth, jnp.tanh, key=key)
+        columns = rows.x.shape[1] - 1
+        network = eqx.nn.MLP(columns, outputs, width, depth, jnp.tanh, key=key)
         if init.kind == OWN.kind:
             return tuple(jnp.column_stack(jax.tree.leaves(layer)) for layer in network.layers)
         shapes = [layer.weight.shape for layer in network.layers]
         draws = map(init.draw, jax.random.split(key, len(shapes)), shapes)
-        return tuple(jnp.pad(weights, ((0, 0), (0, 1))) for weights in draws)
+        return tuple(_with_bias(weights) for weights in draws)
 
-    def inputs(params: Layers, rows: LinearRows) -> list[Array]:
-        """The input of each layer, with the constant 1 last."""
-        layer_inputs = [rows.x]
+    def layer_inputs(params: Layers, rows: LinearRows) -> list[Array]:
+        """Return the input ã of each layer (B, units + 1), with the constant 1 last."""
+        inputs = [rows.x]
         for layer in params[:-1]:
-            hidden = jnp.tanh(_apply(layer, layer_inputs[-1]))
-            layer_inputs.append(jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1))
-        return layer_inputs
+            hidden = jnp.tanh(_apply(layer, inputs[-1]))
+            inputs.append(jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1))
+        return inputs
 
     def outputs(params: Layers, rows: LinearRows) -> Array:
-        return _apply(params[-1], inputs(params, rows)[-1])
+        return _apply(params[-1], layer_inputs(params, rows)[-1])
 
     def gradients(params: Layers, rows: LinearRows, y: Array) -> Gradients:
-        layer_inputs = inputs(params, rows)
-        alpha = _apply(params[-1], layer_inputs[-1])
+        inputs = layer_inputs(params, rows)
+        alpha = _apply(params[-1], inputs[-1])
+        # δ of each layer, from the last to the first.
         deltas = [loss.derivative(alpha, y)]
-        for layer, hidden in zip(params[:0:-1], layer_inputs[:0:-1], strict=True):
-            back = jnp.matmul(deltas[0], layer[:, :-1], precision=HIGHEST)
-            deltas.insert(0, back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
-        squared_norms = [
-            rows.squared_norms,
-            *(jnp.sum(hidden**2, axis=-1) for hidden in layer_inputs[1:]),
+        for layer, hidden in zip(params[:0:-1], inputs[:0:-1], strict=True):
+            back = jnp.matmul(deltas[-1], layer[:, :-1], precision=HIGHEST)
+            deltas.append(back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
+        deltas.reverse()
+        squared_norms = [rows.squared_norms]
+        squared_norms += [jnp.sum(hidden**2, axis=-1) for hidden in inputs[1:]]
+        losses = loss.value(alpha, y)
+        of_layers = [
+            factored(losses, delta, layer_input, norms)
+            for delta, layer_input, norms in zip(deltas, inputs, squared_norms, strict=True)
         ]
-        values = loss.value(alpha, y)
-        parts = [
-            factored(values, *layer)
-            for layer in zip(deltas, layer_inputs, squared_norms, strict=True)
-        ]
-        return Gradients(
-            losses=values,
-            squared_norms=functools.reduce(jnp.add, [part.squared_norms for part in parts]),
-            inner=lambda v: functools.reduce(
-                jnp.add, [part.inner(u) for part, u in zip(parts, v, strict=True)]
-            ),
-            weighted_sum=lambda w: tuple(part.weighted_sum(w) for part in parts),
-        )
+        return _stacked(of_layers, losses)
 
     return Model("mlp", linear_rows, start, outputs, gradients)
 
 
+def _stacked(of_layers: list[Gradients], losses: Array) -> Gradients:
+    """Return the gradients of a network from those of its layers."""
+
+    def inner(v: Layers) -> Array:
+        products = [layer.inner(part) for layer, part in zip(of_layers, v, strict=True)]
+        return functools.reduce(jnp.add, products)
+
+    def weighted_sum(weights: Array) -> Layers:
+        return tuple(layer.weighted_sum(weights) for layer in of_layers)
+
+    squared_norms = functools.reduce(jnp.add, [layer.squared_norms for layer in of_layers])
+    return Gradients(losses, squared_norms, inner, weighted_sum)
+
+
+def _with_bias(weights: Array) -> Array:
+    """Add a column of zeros, the bias."""
+    return jnp.pad(weights, ((0, 0), (0, 1)))
+
+
 def _apply(layer: Float[Array, "K d"], x: Float[Array, "B d"]) -> Float[Array, "B K"]:
+    """Return the outputs of a linear layer."""
     return jnp.matmul(x, layer.T, precision=HIGHEST)

@@ -81,7 +81,7 @@ def check_pool(
 
 
 def _pool_arrays(name: str, pool: Pool) -> dict[str, np.ndarray]:
-    """Return the fields that are arrays of rows: all but the learner's target, and absent weights."""
+    """Return the fields that are arrays: all but the learner's target, and absent weights."""
     given = pool._asdict()
     # The learner's target is a pytree: it has one array per layer of a network.
     del given["learner_target"]
@@ -140,7 +140,7 @@ def _check_targets(
     model: Model,
     teacher_model: Model,
 ) -> None:
-    """Raise InputError unless the targets fit the views. Only linear models tell their shape here."""
+    """Raise InputError unless the targets of linear models fit the views."""
     teacher_target = arrays["teacher_target"]
     outputs = len(teacher_target)
     columns = arrays["teacher_x"].shape[1] + 1

@@ -1,4 +1,4 @@
-"""A task from a table in a file: CSV or Parquet."""
+"""Make a task from a table in a file: CSV or Parquet."""
 
 import difflib
 import hashlib
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".parquet")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def from_table(
@@ -26,8 +27,9 @@ def from_table(
     name: str | None = None,
     **options: Any,
 ) -> Task:
-    """Make a task from a table of numbers with a column of labels. Its data version is a checksum
-    of the file.
+    """Make a task from a table of numbers with a column of labels.
+
+    Its data version is a checksum of the file.
 
     Args:
         file: a CSV file with a header line, or a Parquet file.
@@ -45,42 +47,51 @@ def from_table(
         InputError: if the file cannot be read, has no such column, or its data are not valid.
 
     Example:
-        >>> task = ital.tasks.from_table("flowers.csv", "species", teacher_columns=["petal length", "petal width"])
+        >>> columns = ["petal length", "petal width"]
+        >>> task = ital.tasks.from_table("flowers.csv", "species", teacher_columns=columns)
     """
     path = Path(file)
-    table = _read(path)
+    table = _read_table(path)
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
         raise InputError(
-            f"label is missing: name the column of {path} that holds the labels; it has {_few(columns)}"
+            f"label is missing: name the column of {path} that holds the labels; "
+            f"it has {_few_columns(columns)}"
         )
     if label not in columns:
-        raise _unknown(path, label, columns)
-    views = {
-        "teacher_columns": _chosen(path, columns, label, teacher_columns, "teacher_columns"),
-        "learner_columns": _chosen(path, columns, label, learner_columns, "learner_columns"),
-    }
-    teacher, learner = views.values()
+        raise _unknown_column(path, label, columns)
+    teacher = _view_columns(path, columns, label, teacher_columns, "teacher_columns")
+    learner = _view_columns(path, columns, label, learner_columns, "learner_columns")
+    x_learner = None  # one view
+    if learner != teacher:
+        x_learner = table[learner]
+    if name is None:
+        name = path.stem
     task = from_arrays(
         table[teacher],
-        None if teacher == learner else table[learner],
+        x_learner,
         table[label],
-        name=path.stem if name is None else name,
+        name=name,
         data_version=hashlib.sha256(path.read_bytes()).hexdigest()[:16],
         **options,
     )
-    return task._replace(settings={**task.settings, "label": label, **views})
+    of_table = {"label": label, "teacher_columns": teacher, "learner_columns": learner}
+    return task._replace(settings={**task.settings, **of_table})
 
 
-def _read(path: Path) -> "pd.DataFrame":
-    """The table in a file, with column names as text."""
+def _read_table(path: Path) -> "pd.DataFrame":
+    """Read the table in a file, with column names as text."""
     import pandas as pd
 
-    if path.suffix.lower() not in SUFFIXES:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table file must end in {' or '.join(SUFFIXES)}")
     check_readable(path, f"the table {path}")
     try:
-        table = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+        if suffix == ".csv":
+            table = pd.read_csv(path)
+        else:
+            table = pd.read_parquet(path)
     except ImportError:
         raise InputError(
             f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV"
@@ -90,45 +101,50 @@ def _read(path: Path) -> "pd.DataFrame":
             f"{path} cannot be read as a table: {' '.join(str(error).split())}"
         ) from None
     table = table.rename(columns=str)
-    if len(table.columns) == 1 and path.suffix.lower() == ".csv":
-        for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-            if separator in table.columns[0]:
-                raise InputError(
-                    f"{path}: its columns are separated by {name}: save it with commas"
-                )
+    if suffix == ".csv" and len(table.columns) == 1:
+        _check_separator(path, table.columns[0])
     return table
 
 
-def _chosen(
+def _check_separator(path: Path, header: str) -> None:
+    """Raise InputError if the only column's name is a header with another separator."""
+    for separator, name in SEPARATORS.items():
+        if separator in header:
+            raise InputError(f"{path}: its columns are separated by {name}: save it with commas")
+
+
+def _view_columns(
     path: Path,
     columns: list[str],
     label: str,
     chosen: Sequence[str] | None,
     argument: str,
 ) -> list[str]:
-    """The columns of a view: the chosen ones, or all but the labels."""
+    """Return the columns of a view: the chosen ones, or all but the labels."""
     if chosen is None:
         return [column for column in columns if column != label]
     for column in chosen:
         if column == label:
             raise InputError(f"{argument}: {column!r} holds the labels: leave it out of the view")
         if column not in columns:
-            raise _unknown(path, column, columns)
+            raise _unknown_column(path, column, columns)
     return list(chosen)
 
 
-def _unknown(path: Path, column: str, columns: list[str]) -> InputError:
+def _unknown_column(path: Path, column: str, columns: list[str]) -> InputError:
+    """Return the error for a column that is not in the table."""
+    hint = ""
     close = difflib.get_close_matches(column, columns, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return InputError(f"{path} has no column {column!r}: {hint}It has {_few(columns)}")
+    if close:
+        hint = f"did you mean {close[0]!r}? "
+    return InputError(f"{path} has no column {column!r}: {hint}It has {_few_columns(columns)}")
 
 
-def _few(columns: list[str]) -> str:
-    return (
-        ", ".join(columns)
-        if len(columns) <= 12
-        else f"{', '.join(columns[:12])} … ({len(columns)} columns)"
-    )
+def _few_columns(columns: list[str]) -> str:
+    """Name the columns: all of them, or the first twelve and how many there are."""
+    if len(columns) <= 12:
+        return ", ".join(columns)
+    return f"{', '.join(columns[:12])} … ({len(columns)} columns)"
 
 
 __all__ = ["from_table"]

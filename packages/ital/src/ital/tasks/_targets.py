@@ -1,5 +1,6 @@
-"""Optima of linear models, fitted or read from scikit-learn's estimators, in the units of a view."""
+"""Optima of linear models, fitted or read from estimators, in the units of a view."""
 
+import math
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class Units(NamedTuple):
     width: np.ndarray
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """The array in these units.
+        """Convert an array to these units.
 
         Args:
             x: the array as it was given.
@@ -39,7 +40,7 @@ class Units(NamedTuple):
         return (x - self.centre) / self.width
 
     def invert(self, x: np.ndarray) -> np.ndarray:
-        """An array in these units, as it was given.
+        """Convert an array in these units back.
 
         Args:
             x: the array in these units.
@@ -51,11 +52,14 @@ class Units(NamedTuple):
 
 
 def units_of(x: np.ndarray, standardise: bool) -> Units:
-    """Mean and standard deviation of the columns (width 1 for constant ones), or unchanged units."""
+    """Return mean and standard deviation of the columns, or unchanged units."""
+    columns = x.shape[1]
     if not standardise:
-        return Units(np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        return Units(np.zeros(columns), np.ones(columns))
     width = x.std(axis=0)
-    return Units(x.mean(axis=0), np.where(width > 1e-12 * np.abs(x).max(axis=0), width, 1.0))
+    # The deviation of a constant column is rounding: such columns keep their width.
+    varies = width > 1e-12 * np.abs(x).max(axis=0)
+    return Units(x.mean(axis=0), np.where(varies, width, 1.0))
 
 
 def fit(
@@ -66,19 +70,25 @@ def fit(
     l2: float,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The optimum (K, d+1) of Σ wᵢ·l(ωxᵢ, yᵢ) + ½·l2·‖ω‖², with the bias last and not penalised."""
+    """Fit the optimum (K, d+1) of Σ wᵢ·l(ωxᵢ, yᵢ) + ½·l2·‖ω‖².
+
+    The bias comes last and is not penalised.
+    """
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if loss is cross_entropy:
         logistic = LogisticRegression(C=1 / l2, max_iter=MOST_ITERATIONS)
-        return _weights(logistic.fit(x, y, sample_weight=weights))
+        return _weights_of(logistic.fit(x, y, sample_weight=weights))
     if loss is squared:
-        return _weights(Ridge(alpha=l2).fit(x, y, sample_weight=weights))
-    return _minimised(x, y, loss, outputs, l2, np.ones(len(x)) if weights is None else weights)
+        ridge = Ridge(alpha=l2)
+        return _weights_of(ridge.fit(x, y, sample_weight=weights))
+    if weights is None:
+        weights = np.ones(len(x))
+    return _minimised(x, y, loss, outputs, l2, weights)
 
 
 def _float64() -> AbstractContextManager[Any]:
-    """JAX in float64."""
+    """Let JAX compute in float64 within a block."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     from jax.experimental import enable_x64  # type: ignore[attr-defined]  # before version 0.8
@@ -94,45 +104,45 @@ def _minimised(
     l2: float,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """The same optimum for any loss, by L-BFGS from 0 in float64."""
+    """Find the same optimum for any loss, by L-BFGS from 0 in float64."""
     from scipy.optimize import minimize
 
     shape = (outputs, x.shape[1] + 1)
     total = weights.sum()
+    kind_of_labels = int if loss.classes else float
 
     with _float64(), jax.default_device(jax.devices("cpu")[0]):
         rows = jnp.asarray(np.column_stack([x, np.ones(len(x))]), float)
-        labels = jnp.asarray(y, int if loss.classes else float)
+        labels = jnp.asarray(y, kind_of_labels)
 
-        values = result_shapes(
-            f"loss {loss.name!r} cannot be applied", loss.value, rows @ np.zeros(shape).T, labels
-        )
+        fault = f"loss {loss.name!r} cannot be applied"
+        values = result_shapes(fault, loss.value, rows @ np.zeros(shape).T, labels)
         check_losses(loss, values, len(x))
 
         def objective(flat: Array) -> Array:
             omega = flat.reshape(shape)
             losses = loss.value(rows @ omega.T, labels)
-            return (jnp.sum(weights * losses) + 0.5 * l2 * jnp.sum(omega[:, :-1] ** 2)) / total
+            penalty = 0.5 * l2 * jnp.sum(omega[:, :-1] ** 2)
+            return (jnp.sum(weights * losses) + penalty) / total
 
-        at = jax.jit(jax.value_and_grad(objective))
-        start = np.zeros(shape[0] * shape[1])
-        options = {
-            "maxiter": MOST_ITERATIONS,
-            "maxfun": 2 * MOST_ITERATIONS,
-            "ftol": 0.0,
-            "gtol": 1e-9,
-        }
+        value_and_gradient = jax.jit(jax.value_and_grad(objective))
         found = minimize(
-            lambda flat: jax.device_get(at(flat)),
-            start,
+            lambda flat: jax.device_get(value_and_gradient(flat)),
+            np.zeros(math.prod(shape)),
             jac=True,
             method="L-BFGS-B",
-            options=options,
+            options={
+                "maxiter": MOST_ITERATIONS,
+                "maxfun": 2 * MOST_ITERATIONS,
+                # Only the gradient decides: the default would stop at a small change of the value.
+                "ftol": 0.0,
+                "gtol": 1e-9,
+            },
         )
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise InputError(
-            f"loss {loss.name!r}: no optimum was found, because the loss or its derivative is not finite near 0: "
-            "give teacher_target and learner_target, or another loss"
+            f"loss {loss.name!r}: no optimum was found, because the loss or its derivative is not "
+            "finite near 0: give teacher_target and learner_target, or another loss"
         )
     return np.asarray(found.x).reshape(shape)
 
@@ -143,29 +153,31 @@ def read_estimator(
     labels: Labels,
     name: str,
 ) -> np.ndarray:
-    """The weights (K, d+1) of a fitted linear estimator; raises InputError if it does not match the
-    data.
+    """Return the weights (K, d+1) of a fitted linear estimator.
+
+    Raises:
+        InputError: if it does not match the data.
     """
+    kind = type(estimator).__name__
     if not hasattr(estimator, "coef_"):
-        kind = type(estimator).__name__
-        hint = (
-            "give its last step and the rows it gets"
-            if hasattr(estimator, "steps")
-            else "call its fit first"
-        )
+        hint = "call its fit first"
+        if hasattr(estimator, "steps"):  # a pipeline
+            hint = "give its last step and the rows it gets"
         raise InputError(
-            f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: {hint}"
+            f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: "
+            f"{hint}"
         )
-    if bool(labels.classes) != hasattr(estimator, "classes_"):
-        wanted = "a classifier" if labels.classes else "a regressor"
+    if labels.classes and not hasattr(estimator, "classes_"):
         raise InputError(
-            f"{name} must be {wanted}, because y gives a {labels.kind}, not {type(estimator).__name__}"
+            f"{name} must be a classifier, because y gives a {labels.kind}, not {kind}"
         )
+    if not labels.classes and hasattr(estimator, "classes_"):
+        raise InputError(f"{name} must be a regressor, because y gives a {labels.kind}, not {kind}")
     if labels.classes and list(estimator.classes_) != list(labels.classes):
         raise InputError(
             f"{name} knows the classes {list(estimator.classes_)}, but y has {list(labels.classes)}"
         )
-    weights = _weights(estimator)
+    weights = _weights_of(estimator)
     outputs = len(labels.classes) or labels.values.shape[1]
     if weights.shape != (outputs, columns + 1):
         raise InputError(
@@ -176,19 +188,21 @@ def read_estimator(
 
 
 def in_units(weights: np.ndarray, x_units: Units, y_units: Units) -> np.ndarray:
-    """The same linear map, expressed for rows and outputs in these units."""
-    slopes, bias = weights[:, :-1], weights[:, -1]
-    moved = (bias + slopes @ x_units.centre - y_units.centre) / y_units.width
-    return np.column_stack([slopes * x_units.width / y_units.width[:, None], moved])
+    """Express the same linear map for rows and outputs in these units."""
+    slopes = weights[:, :-1]
+    bias = weights[:, -1]
+    moved_bias = (bias + slopes @ x_units.centre - y_units.centre) / y_units.width
+    scaled_slopes = slopes * x_units.width / y_units.width[:, None]
+    return np.column_stack([scaled_slopes, moved_bias])
 
 
-def _weights(estimator: Any) -> np.ndarray:
-    """Slopes and bias (K, d+1). A binary classifier has one row w: −w/2 and w/2 give the same
-    probabilities.
-    """
+def _weights_of(estimator: Any) -> np.ndarray:
+    """Return slopes and bias (K, d+1) of a fitted estimator."""
     slopes = np.atleast_2d(np.asarray(estimator.coef_, float))
-    weights = np.column_stack(
-        [slopes, np.broadcast_to(np.asarray(estimator.intercept_, float), len(slopes))]
-    )
-    is_binary = len(getattr(estimator, "classes_", ())) == 2 and len(weights) == 1
-    return np.concatenate([-weights / 2, weights / 2]) if is_binary else weights
+    bias = np.broadcast_to(np.asarray(estimator.intercept_, float), len(slopes))
+    weights = np.column_stack([slopes, bias])
+    has_two_classes = len(getattr(estimator, "classes_", ())) == 2
+    if has_two_classes and len(weights) == 1:
+        # A binary classifier has one row w: −w/2 and w/2 give the same probabilities.
+        return np.concatenate([-weights / 2, weights / 2])
+    return weights
