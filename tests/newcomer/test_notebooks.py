@@ -1,6 +1,5 @@
 """What a newcomer meets in a notebook: pictures, tables, short names, results that can be kept."""
 
-import pickle
 import re
 import sys
 import types
@@ -160,14 +159,6 @@ def test_what_holds_no_run_is_refused_in_a_line(tmp_path):
     (tmp_path / "sweep.nc").write_bytes(b"")
     with pytest.raises(InputError, match="it holds a sweep"):
         ital.load(tmp_path)
-
-
-def test_results_can_be_pickled(result):
-    again = pickle.loads(pickle.dumps(result))
-    xr.testing.assert_identical(again.curves, result.curves)
-    np.testing.assert_array_equal(again.parameters["ital"], result.parameters["ital"])
-    assert repr(again) == repr(result)
-    assert described(again.task) == described(result.task)
 
 
 class Handle:

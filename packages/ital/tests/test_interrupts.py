@@ -66,3 +66,9 @@ def test_in_a_callback_that_swallows_exceptions_it_raises_a_moment_later():
     assert _xla_gc_callback() == "not raised here"
     with pytest.raises(KeyboardInterrupt):
         time.sleep(5)
+
+
+def test_a_signal_of_an_earlier_command_does_not_count_for_the_next_run(monkeypatch):
+    monkeypatch.setattr(interrupts, "_received", {signal.SIGINT})
+    with interrupts.deferred() as interrupted:
+        assert not interrupted()

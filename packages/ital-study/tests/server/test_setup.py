@@ -344,7 +344,7 @@ def test_doctor_checks_key_and_backups_of_a_study_with_participants(capsys, star
     assert ital(capsys, "study", "serve", folder, "--port", 0)[0] == 0
     with running(started[0]) as client:
         client.base_url = f"{client.base_url}/teach"
-        Person(client, tiny()).join()
+        Person(client, study.load_config(str(folder / "study.toml"))).join().begin()
     assert (states(folder)["key"], states(folder)["backups"]) == ("good", "bad")
     assert message(folder, "data") == "1 live"
     ital(capsys, "study", "backup", folder)

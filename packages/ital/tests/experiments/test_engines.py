@@ -115,7 +115,7 @@ def kill_while_sweeping(tmp_path, seeds, lrs, **kills):
 
 def test_killed_workers_cost_no_cell_and_no_digit(tmp_path, workers):
     kill_while_sweeping(
-        tmp_path, seeds=6, lrs=[0.01, 0.02, 0.03, 0.04, 0.05], kills=2, pause=0.5, cells=5
+        tmp_path, seeds=6, lrs=[0.01, 0.02, 0.03, 0.04, 0.05], kills=2, pause=0.05, cells=5
     )
 
 

@@ -72,7 +72,8 @@ def deferred() -> Iterator[Callable[[], bool]]:
 
     So is SIGTERM, if it is raised and noted; a program that uses ital may treat it in its own way.
     """
-    noted = set(_received)
+    # What arrived before this context counts, unless somebody else has handled signals since.
+    noted = {number for number in _received if signal.getsignal(number) is _raise_and_note}
 
     def note(number: int, frame: FrameType | None) -> None:
         if number in noted:
