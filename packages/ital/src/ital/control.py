@@ -1,8 +1,9 @@
-"""Teaching as optimal control in the plane: the fewest steps from a start to a target, with any examples.
+"""Teaching as optimal control in the plane: the fewest steps to a target, with any examples.
 
 The benchmark of Lessard, Zhang and Zhu (2019). A learner of least squares takes the naive step
-w⁺ = w − η(wᵀx − y)x. The teacher may show any example with ‖x‖ ≤ 1 and |y| ≤ 1, instead of one of a mini-batch.
-As η → 0, the learner follows ẇ = (y − wᵀx)x, and the fewest steps become the shortest time.
+w⁺ = w − η(wᵀx − y)x. The teacher may show any example with ‖x‖ ≤ 1 and |y| ≤ 1, instead of one of a
+mini-batch. As η → 0, the learner follows ẇ = (y − wᵀx)x, and the fewest steps become the shortest
+time.
 """
 
 import contextlib
@@ -15,11 +16,17 @@ import numpy as np
 
 from ital.errors import InputError
 
+# The longest course.
 MOST_STEPS = 100_000
-MOST_EVALUATIONS = 4000  # of the flow; a smooth path needs a few hundred
-ANGLES = 48  # first guesses at the direction of p⁰
-ACCURACY = 1e-10  # of the optimal path
-START, TARGET = (0.0, 1.0), (1.0, 0.0)
+# The most evaluations of the flow on a path; a smooth path needs a few hundred.
+MOST_EVALUATIONS = 4000
+# First guesses at the direction of p⁰.
+ANGLES = 48
+# Of the optimal path.
+ACCURACY = 1e-10
+# The start and the target of the paper's example.
+START = (0.0, 1.0)
+TARGET = (1.0, 0.0)
 
 Vector = np.ndarray
 Control = Callable[[int, Vector], tuple[Vector, float]]
@@ -57,7 +64,7 @@ class Extremal(NamedTuple):
 
 
 def step(w: Vector, x: Vector, y: float, lr: float) -> Vector:
-    """The naive step of least squares, w⁺ = w − η(wᵀx − y)x.
+    """Take the naive step of least squares, w⁺ = w − η(wᵀx − y)x.
 
     Args:
         w: the parameters before the step (2,).
@@ -72,11 +79,10 @@ def step(w: Vector, x: Vector, y: float, lr: float) -> Vector:
 
 
 def steepest(p: Vector, w: Vector, lr: float = 0.0) -> tuple[Vector, float]:
-    """The example that moves w furthest along p: the maximum of pᵀv − (η/2)‖v‖² over ‖x‖ ≤ 1, |y| ≤ 1; v = (y − wᵀx)x.
+    """Return the example that moves w furthest along p.
 
-    η = 0 is Pontryagin's condition. With the η of a step and p = w* − w, it is the step that ends closest to w*.
-    Both signs of (x, y) move w alike, so y = 1. On the circle x = z = exp(iθ), the derivative is a polynomial of degree
-    4 in z, divided by z². Inside it, wᵀx = 1/2, so that v moves on the line wᵀv = 1/4.
+    It maximises pᵀv − (η/2)‖v‖² over ‖x‖ ≤ 1, |y| ≤ 1, with v = (y − wᵀx)x. η = 0 is Pontryagin's
+    condition. With the η of a step and p = w* − w, it is the step that ends closest to w*.
 
     Args:
         p: the direction (2,), not zero.
@@ -90,29 +96,47 @@ def steepest(p: Vector, w: Vector, lr: float = 0.0) -> tuple[Vector, float]:
         example, arrives = _towards(w, w + p, lr)
         if arrives:
             return example
-    along_p, along_w = (
-        np.array([number.conjugate(), 0.0, number]) / 2 for number in (complex(*p), complex(*w))
-    )
-    turn, left = (
-        np.array([1j, 0.0, -1j]),
-        np.array([0.0, 1.0, 0.0]) - along_w,
-    )  # d/dθ; y − wᵀx as powers z, 1, 1/z
-    slope = np.convolve(turn * (along_p + lr * along_w), left) - np.convolve(
-        along_p, turn * along_w
-    )
-    z = np.append(np.roots(slope), complex(*p))
-    z = z[z != 0] / np.abs(z[z != 0])
-    x = np.stack([z.real, z.imag], axis=1)
+    # Both signs of (x, y) move w alike, so y = 1. The best x lies on the circle, or inside it.
+    x = _critical_on_circle(p, w, lr)
     if lr and w @ w > 0.25:
         x = np.concatenate([x, [_inside(p, w, lr)]])
     v = (1.0 - x @ w)[:, None] * x
-    return x[np.argmax(v @ p - lr / 2 * np.sum(v**2, axis=1))], 1.0
+    gains = v @ p - lr / 2 * np.sum(v**2, axis=1)
+    return x[np.argmax(gains)], 1.0
+
+
+def _critical_on_circle(p: Vector, w: Vector, lr: float) -> np.ndarray:
+    """Return points x = exp(iθ) that include all maxima on the circle, with y = 1 (n, 2).
+
+    With z = exp(iθ), pᵀx, wᵀx and their derivatives are polynomials in z and 1/z. So the derivative
+    of what is maximised is a polynomial of degree 4 in z, divided by z².
+    """
+    # Coefficients of the powers z, 1, 1/z.
+    along_p = _as_powers(p)
+    along_w = _as_powers(w)
+    turn = np.array([1j, 0.0, -1j])  # d/dθ multiplies each power by its own factor
+    left = np.array([0.0, 1.0, 0.0]) - along_w  # y − wᵀx
+    rising = np.convolve(turn * (along_p + lr * along_w), left)
+    falling = np.convolve(along_p, turn * along_w)
+    # Where the polynomial vanishes altogether it has no roots: p is a candidate as well.
+    z = np.append(np.roots(rising - falling), complex(*p))
+    # Rounding moves roots off the circle, and some of them are no points of it.
+    z = z[z != 0] / np.abs(z[z != 0])
+    return np.stack([z.real, z.imag], axis=1)
+
+
+def _as_powers(u: Vector) -> np.ndarray:
+    """Return uᵀx as coefficients of z, 1 and 1/z, for x = exp(iθ) = z."""
+    number = complex(*u)
+    return np.array([number.conjugate(), 0.0, number]) / 2
 
 
 def _inside(p: Vector, w: Vector, lr: float) -> Vector:
-    """The best x with wᵀx = 1/2, where v = x/2."""
-    squared, across = w @ w, np.array([-w[1], w[0]])
-    most = math.sqrt(1.0 - 0.25 / squared) / math.sqrt(squared)  # at ‖x‖ = 1
+    """Return the best x inside the circle: there wᵀx = 1/2, so that v = x/2 moves on a line."""
+    squared = w @ w
+    across = np.array([-w[1], w[0]])
+    # How far across w the line reaches before ‖x‖ = 1.
+    most = math.sqrt(1.0 - 0.25 / squared) / math.sqrt(squared)
     return w / (2 * squared) + across * np.clip(2 * (p @ across) / (lr * squared), -most, most)
 
 
@@ -133,7 +157,7 @@ def greedy(
     Raises:
         InputError: if an argument is not valid, or the target is out of reach.
     """
-    start, target = _checked(start, target, lr, tolerance)
+    start, target = _checked_points(start, target, lr, tolerance)
     return _course(lambda _, w: steepest(target - w, w, lr), start, target, lr, tolerance)
 
 
@@ -154,8 +178,13 @@ def straight(
     Raises:
         InputError: if an argument is not valid, or the target is out of reach.
     """
-    start, target = _checked(start, target, lr, tolerance)
-    return _course(lambda _, w: _towards(w, target, lr)[0], start, target, lr, tolerance)
+    start, target = _checked_points(start, target, lr, tolerance)
+
+    def control(number: int, w: Vector) -> tuple[Vector, float]:
+        straight_on, _ = _towards(w, target, lr)
+        return straight_on
+
+    return _course(control, start, target, lr, tolerance)
 
 
 def optimal(
@@ -163,8 +192,8 @@ def optimal(
 ) -> Course:
     """Teach along the time-optimal path of the flow (:func:`extremal`), one step per η of its time.
 
-    Each step takes the example of Pontryagin's condition at the learner's own w, with p after the step, as the maximum
-    principle in discrete time has it.
+    Each step takes the example of Pontryagin's condition at the learner's own w, with p after the
+    step, as the maximum principle in discrete time has it.
 
     Args:
         start: the learner's first parameters (2,).
@@ -178,24 +207,28 @@ def optimal(
     Raises:
         InputError: if an argument is not valid, or no path to the target is found.
     """
-    start, target = _checked(start, target, lr, tolerance)
+    start, target = _checked_points(start, target, lr, tolerance)
     if np.linalg.norm(target - start) <= tolerance:
         return Course(start[None], np.empty((0, 2)), np.empty(0))
     path = extremal(start, target)
 
     def control(number: int, w: Vector) -> tuple[Vector, float]:
         if (number + 1) * lr < path.time:
-            return steepest(path.at((number + 1) * lr)[1], w)
-        return _towards(w, target, lr)[0]  # what the discrete steps have missed
+            _, p = path.at((number + 1) * lr)
+            return steepest(p, w)
+        # What the discrete steps have missed.
+        straight_on, _ = _towards(w, target, lr)
+        return straight_on
 
     return _course(control, start, target, lr, tolerance)
 
 
 def extremal(start: Any = START, target: Any = TARGET) -> Extremal:
-    """The shortest path of the flow to the target that satisfies Pontryagin's conditions, by shooting.
+    """Find the shortest path of the flow to the target by shooting.
 
-    x and y maximise pᵀ(y − wᵀx)x at every time, and ṗ = (pᵀx)x. The length of p does not matter, so that the only
-    unknown is the angle of p⁰: a path misses the target on one side or on the other, and in between it hits.
+    It satisfies Pontryagin's conditions: x and y maximise pᵀ(y − wᵀx)x at every time, and
+    ṗ = (pᵀx)x. The length of p does not matter, so that the only unknown is the angle of p⁰: a path
+    misses the target on one side or on the other, and in between it hits.
 
     Args:
         start: w at time 0 (2,).
@@ -209,38 +242,47 @@ def extremal(start: Any = START, target: Any = TARGET) -> Extremal:
     """
     from scipy.optimize import brentq
 
-    start, target = _checked(start, target)
+    start, target = _checked_points(start, target)
     if np.array_equal(start, target):
         raise InputError(f"start and target are both {start.tolist()}: no path is needed")
-    most = (
-        4 * straight(start, target).steps * 0.01
-    )  # several times as long as the straight line takes
-    angles = np.linspace(0, 2 * np.pi, ANGLES + 1) + math.atan2(*(target - start)[::-1])
+    # Several times as long as the straight line takes.
+    most = 4 * straight(start, target).steps * 0.01
+    straight_angle = math.atan2(*(target - start)[::-1])
+    angles = np.linspace(0, 2 * np.pi, ANGLES + 1) + straight_angle
     misses = [_roughly(start, target, angle, most) for angle in angles]
-    paths = []
-    for before, after in itertools.pairwise(zip(angles, misses, strict=True)):
-        if before[1] * after[1] < 0:
-            with contextlib.suppress(
-                _Stuck, ValueError
-            ):  # the rough misses may have had other signs
-                angle = brentq(
-                    lambda a: _shot(start, target, a, most)[1], before[0], after[0], xtol=ACCURACY
-                )
-                paths.append(_shot(start, target, angle, most))
-    times = {path.time: path for path, miss in paths if abs(miss) < 1e-6}
-    if not times:
+
+    def miss(angle: float) -> float:
+        return _shot(start, target, angle, most)[1]
+
+    hits = {}
+    for (low, miss_low), (high, miss_high) in itertools.pairwise(zip(angles, misses, strict=True)):
+        # NaN, a path that is stuck, changes no sign.
+        if not miss_low * miss_high < 0:
+            continue
+        # The accurate misses may have other signs than the rough ones.
+        with contextlib.suppress(_Stuck, ValueError):
+            angle = brentq(miss, low, high, xtol=ACCURACY)
+            path, missed_by = _shot(start, target, angle, most)
+            # A jump from one side to the other is no hit.
+            if abs(missed_by) < 1e-6:
+                hits[path.time] = path
+    if not hits:
         raise InputError(
-            f"found no optimal path from {start.tolist()} to {target.tolist()}: use straight or greedy"
+            f"found no optimal path from {start.tolist()} to {target.tolist()}: "
+            "use straight or greedy"
         )
-    return times[min(times)]
+    return hits[min(hits)]
 
 
 class _Stuck(Exception):
-    """A path that takes too long to compute: where p is parallel to w, x keeps jumping between two equal examples."""
+    """A path that takes too long to compute.
+
+    Where p is parallel to w, x keeps jumping between two equal examples.
+    """
 
 
 def _roughly(start: Vector, target: Vector, angle: float, most: float) -> float:
-    """By how much a path misses the target, to a few digits; NaN if it is stuck."""
+    """Return by how much a path misses the target, to a few digits; NaN if it is stuck."""
     try:
         return _shot(start, target, angle, most, 1e-4)[1]
     except _Stuck:
@@ -250,22 +292,30 @@ def _roughly(start: Vector, target: Vector, angle: float, most: float) -> float:
 def _shot(
     start: Vector, target: Vector, angle: float, most: float, accuracy: float = ACCURACY
 ) -> tuple[Extremal, float]:
-    """The path with p⁰ at an angle, up to where it is closest to the target, and by how much it misses on the left."""
+    """Follow the path with p⁰ at an angle up to where it is closest to the target.
+
+    Returns:
+        The path, and by how much it misses the target on the left.
+    """
     from scipy.integrate import solve_ivp
 
     evaluations = itertools.count()
 
+    # The state of the flow is w and p, one after the other (4,).
     def flow(_: float, both: Vector) -> Vector:
         if next(evaluations) > MOST_EVALUATIONS:
             raise _Stuck
-        w, p = both[:2], both[2:]
+        w = both[:2]
+        p = both[2:]
         x, y = steepest(p, w)
         return np.concatenate([(y - w @ x) * x, (p @ x) * x])
 
     def nears(time: float, both: Vector) -> float:
         return (both[:2] - target) @ flow(time, both)[:2]
 
-    nears.terminal, nears.direction = True, 1.0  # type: ignore[attr-defined]
+    # The path ends where this turns from negative to positive: it is closest there.
+    nears.terminal = True  # type: ignore[attr-defined]
+    nears.direction = 1.0  # type: ignore[attr-defined]
     first = np.array([*start, math.cos(angle), math.sin(angle)])
     found = solve_ivp(
         flow,
@@ -277,24 +327,32 @@ def _shot(
         events=nears,
         dense_output=True,
     )
-    (gap_x, gap_y), (along_x, along_y) = target - found.y[:2, -1], flow(0.0, found.y[:, -1])[:2]
+    gap_x, gap_y = target - found.y[:2, -1]
+    along_x, along_y = flow(0.0, found.y[:, -1])[:2]
     miss = (along_x * gap_y - along_y * gap_x) / math.hypot(along_x, along_y)
-    path = Extremal(float(found.t[-1]), lambda t: (found.sol(t)[:2], found.sol(t)[2:]))
-    return path, miss
+
+    def at(time: float) -> tuple[Vector, Vector]:
+        both = found.sol(time)
+        return both[:2], both[2:]
+
+    return Extremal(float(found.t[-1]), at), miss
 
 
 def _towards(w: Vector, target: Vector, lr: float) -> tuple[tuple[Vector, float], bool]:
-    """The example whose step leads straight to the target, as far as possible, and whether it arrives.
+    """Return the example whose step leads straight to the target, and whether it arrives.
 
-    With u the direction and a = wᵀu, x = ru and y = 1 give the speed c = r − ar², at most 1 − a (r = 1), or 1/(4a) if
-    a > 1/2. For a smaller c, r = 2c/(1 + √(1 − 4ac)).
+    With u the direction and a = wᵀu, x = ru and y = 1 give the speed c = r − ar², at most 1 − a
+    (r = 1), or 1/(4a) if a > 1/2. For a smaller c, r = 2c/(1 + √(1 − 4ac)).
     """
     gap = target - w
     distance = float(np.linalg.norm(gap))
     u = gap / distance
     along = float(w @ u)
-    fastest = 1.0 - along if along <= 0.5 else 0.25 / along
+    fastest = 1.0 - along
+    if along > 0.5:
+        fastest = 0.25 / along
     speed = min(distance / lr, fastest)
+    # At the fastest speed, rounding may make the square root's argument negative.
     r = 2 * speed / (1 + math.sqrt(max(0.0, 1 - 4 * along * speed)))
     return (r * u, 1.0), distance / lr <= fastest
 
@@ -304,30 +362,36 @@ def _course(control: Control, start: Vector, target: Vector, lr: float, toleranc
     path: list[Vector] = [start]
     examples: list[tuple[Vector, float]] = []
     while np.linalg.norm(path[-1] - target) > tolerance:
+        w = path[-1]
         if len(examples) == MOST_STEPS:
             raise InputError(
-                f"the target {target.tolist()} is not reached in {MOST_STEPS} steps: choose a nearer one"
+                f"the target {target.tolist()} is not reached in {MOST_STEPS} steps: "
+                "choose a nearer one"
             )
-        straight_on, arrives = _towards(path[-1], target, lr)
-        examples.append(straight_on if arrives else control(len(examples), path[-1]))
-        path.append(step(path[-1], *examples[-1], lr))
+        example, arrives = _towards(w, target, lr)
+        if not arrives:
+            example = control(len(examples), w)
+        examples.append(example)
+        path.append(step(w, *example, lr))
     return Course(
-        np.array(path), np.array([x for x, _ in examples]), np.array([y for _, y in examples])
+        path=np.array(path),
+        x=np.array([x for x, _ in examples]),
+        y=np.array([y for _, y in examples]),
     )
 
 
-def _checked(
+def _checked_points(
     start: Any, target: Any, lr: float = 0.01, tolerance: float = 1e-3
 ) -> tuple[Vector, Vector]:
-    """Both points as arrays; raises InputError if an argument is not valid."""
-    points = [np.asarray(point, float) for point in (start, target)]
-    for name, point in zip(("start", "target"), points, strict=True):
+    """Return both points as arrays; raise InputError if an argument is not valid."""
+    points = {"start": np.asarray(start, float), "target": np.asarray(target, float)}
+    for name, point in points.items():
         if point.shape != (2,) or not np.isfinite(point).all():
             raise InputError(f"{name} must be two finite numbers, not {point.tolist()}")
     for name, value in (("lr", lr), ("tolerance", tolerance)):
         if not 0 < value < math.inf:
             raise InputError(f"{name} must be a positive number, not {value}")
-    return points[0], points[1]
+    return points["start"], points["target"]
 
 
 __all__ = ["Course", "Extremal", "extremal", "greedy", "optimal", "steepest", "step", "straight"]

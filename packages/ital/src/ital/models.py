@@ -20,9 +20,10 @@ from ital.tools.types import Array, Params, PRNGKeyArray
 
 
 class Init(NamedTuple):
-    """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0.
+    """Where learning starts.
 
-    With ``OWN``, the model draws its own start.
+    Weights are ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; the bias is
+    0. With ``OWN``, the model draws its own start.
 
     Attributes:
         kind: "uniform", "normal" or "own".
@@ -30,7 +31,7 @@ class Init(NamedTuple):
     """
 
     kind: str
-    scale: Any  # a number, traced inside compiled programs
+    scale: Any
 
     @classmethod
     def parse(cls, text: "str | Init") -> "Init":
@@ -47,23 +48,21 @@ class Init(NamedTuple):
         """
         if isinstance(text, Init):
             return text
-        if not isinstance(text, str):
-            raise InputError(
-                f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
-            )
-        kind, _, scale = text.partition(":")
-        init = cls(kind, registry.number(scale or 1.0))
-        if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
-            raise InputError(
-                f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
-            )
-        return init
+        if isinstance(text, str):
+            kind, _, written = text.partition(":")
+            scale = registry.number(written or 1.0)
+            if kind in ("uniform", "normal") and 0 <= scale < float("inf"):
+                return cls(kind, scale)
+        raise InputError(
+            f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
+        )
 
     def __str__(self) -> str:
-        scale = repr(float(self.scale)).removesuffix(
-            ".0"
-        )  # the shortest text that reads back as the same number
-        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
+        if self in (("uniform", 1.0), OWN):
+            return self.kind
+        # The shortest text that reads back as the same number.
+        scale = repr(float(self.scale)).removesuffix(".0")
+        return f"{self.kind}:{scale}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         """Draw weights of the given shape.
@@ -93,7 +92,8 @@ class Model(NamedTuple):
 
     Attributes:
         name: name of the model.
-        rows: ``rows(x)`` prepares the pool's raw features once; rows stay the leading axis of each leaf.
+        rows: ``rows(x)`` prepares the pool's raw features once; rows stay the leading axis of each
+            leaf.
         start: ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs.
         outputs: ``outputs(ν, rows)`` returns the answers α (B × K).
         gradients: ``gradients(ν, rows, y)`` returns losses and the three gradient operations at ν.
@@ -115,17 +115,18 @@ class Model(NamedTuple):
 
 
 class LinearRows(NamedTuple):
-    """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖².
+    """Rows of a linear view, and their squared norms.
 
-    Rows of a kernel model have no trailing 1.
+    The features have a trailing 1, because the bias is the last column of ν. Rows of a kernel model
+    have none.
 
     Attributes:
         x: the rows (N, d).
         squared_norms: ‖x̃‖² (N,).
     """
 
-    x: Any  # (N, d)
-    squared_norms: Any  # (N,)
+    x: Any
+    squared_norms: Any
 
 
 def linear_rows(x: np.ndarray) -> LinearRows:
@@ -138,14 +139,15 @@ def linear_rows(x: np.ndarray) -> LinearRows:
         The rows of a linear view.
     """
     rows = _aligned((len(x), x.shape[1] + 1), x.dtype)
-    rows[:, :-1], rows[:, -1] = x, 1
-    return LinearRows(
-        rows, np.einsum("nd,nd->n", rows, rows, dtype=np.promote_types(x.dtype, np.float32))
-    )
+    rows[:, :-1] = x
+    rows[:, -1] = 1
+    # A pool in half precision keeps its size, but its squares are summed in single precision.
+    dtype = np.promote_types(x.dtype, np.float32)
+    return LinearRows(rows, np.einsum("nd,nd->n", rows, rows, dtype=dtype))
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An empty array aligned to 64 bytes: on a CPU, JAX uses it without a copy."""
+    """Return an empty array aligned to 64 bytes: on a CPU, JAX uses it without a copy."""
     size = math.prod(shape) * dtype.itemsize
     room = np.empty(size + 64, np.uint8)
     first = -room.ctypes.data % 64
@@ -154,7 +156,9 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 @functools.cache  # one object per setting, so that equal tasks share one compiled program
 def linear(loss: Loss, l2: float = 0.0) -> Model:
-    """α = νx̃ with parameters K × (d+1); optional (λ/2)‖weights without bias‖² with λ = ``l2``.
+    """Return the model α = νx̃ with parameters K × (d+1), optionally with a penalty.
+
+    The penalty is (λ/2)‖weights without bias‖² with λ = ``l2``.
 
     Args:
         loss: the loss of the outputs.
@@ -165,29 +169,33 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
     """
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
-        return jnp.pad(init.draw(key, (outputs, rows.x.shape[1] - 1)), ((0, 0), (0, 1)))
+        weights = init.draw(key, (outputs, rows.x.shape[1] - 1))
+        # A last column of zeros: the bias.
+        return jnp.pad(weights, ((0, 0), (0, 1)))
 
     def outputs(params: Array, rows: LinearRows) -> Array:
         return jnp.matmul(rows.x, params.T, precision=HIGHEST)
 
     def gradients_at(params: Array, rows: LinearRows, y: Array) -> Gradients:
         alpha = outputs(params, rows)
-        g = gradients.factored(
-            loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms
-        )
-        return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
+        losses = loss.value(alpha, y)
+        residuals = loss.derivative(alpha, y)
+        unpenalised = gradients.factored(losses, residuals, rows.x, rows.squared_norms)
+        if not l2:
+            return unpenalised
+        return gradients.with_l2(unpenalised, l2, params.at[:, -1].set(0.0))
 
     return Model("linear", linear_rows, start, outputs, gradients_at)
 
 
-Kernel = Callable[
-    [np.ndarray, np.ndarray], np.ndarray
-]  # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M)
-SMALLEST = 1e-10  # directions of smaller eigenvalues, relative to the largest, are rounding errors
+# k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M).
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# Directions of smaller eigenvalues, relative to the largest, are rounding errors.
+SMALLEST = 1e-10
 
 
 def gaussian_kernel(width: float) -> Kernel:
-    """The Gaussian kernel k(x, x′) = exp(−‖x − x′‖² / 2σ²).
+    """Return the Gaussian kernel k(x, x′) = exp(−‖x − x′‖² / 2σ²).
 
     Args:
         width: σ.
@@ -202,6 +210,7 @@ def gaussian_kernel(width: float) -> Kernel:
         raise InputError(f"the width of a Gaussian kernel must be positive, not {width!r}")
 
     def k(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+        # ‖x − x′‖² of all pairs, multiplied out; rounding may make it slightly negative.
         squares = np.sum(x**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * x @ other.T
         return np.exp(-np.maximum(squares, 0) / (2 * width**2))
 
@@ -209,7 +218,7 @@ def gaussian_kernel(width: float) -> Kernel:
 
 
 def linear_kernel(x: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The linear kernel k(x, x′) = ⟨x, x′⟩ + 1, whose functions are those of the linear model.
+    """Return the linear kernel k(x, x′) = ⟨x, x′⟩ + 1: its functions are those of the linear model.
 
     Args:
         x: rows (N, d).
@@ -222,15 +231,16 @@ def linear_kernel(x: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
-    """A function f = Σᵢ aᵢ k(xᵢ, ·) of a reproducing kernel Hilbert space, taught by functional gradients.
+    """Return a model f = Σᵢ aᵢ k(xᵢ, ·) in a Hilbert space, taught by functional gradients.
 
     A step is f ← f − η l′(f(x), y) k(x, ·). With K = k(centres, centres) = UΛUᵀ, the features
 
         φ(x) = Λ^(−1/2) Uᵀ k(centres, x)
 
-    satisfy ⟨φ(x), φ(x′)⟩ = k(x, x′) on the centres. So f = ⟨ν, φ(·)⟩ is a linear model without bias, the norm of ν is
-    that of f, and the plain loop takes the functional step: ‖g‖² = l′² k(x, x), a = UΛ^(−1/2)ν. Elsewhere φ is the
-    projection of k(x, ·) on the functions above. Build the model once: each call compiles a new program.
+    satisfy ⟨φ(x), φ(x′)⟩ = k(x, x′) on the centres. So f = ⟨ν, φ(·)⟩ is a linear model without
+    bias, the norm of ν is that of f, and the plain loop takes the functional step: ‖g‖² = l′² k(x,
+    x), a = UΛ^(−1/2)ν. Elsewhere φ is the projection of k(x, ·) on the functions above. Build the
+    model once: each call compiles a new program.
 
     Args:
         loss: the loss of the outputs.
@@ -246,7 +256,8 @@ def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
     whitening = directions[:, kept] / np.sqrt(eigenvalues[kept])
 
     def rows(x: np.ndarray) -> LinearRows:
-        features = (k(np.asarray(x, np.float64), centres) @ whitening).astype(x.dtype)
+        in_double = k(np.asarray(x, np.float64), centres) @ whitening
+        features = in_double.astype(x.dtype)
         return LinearRows(features, np.einsum("nd,nd->n", features, features))
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
@@ -261,9 +272,10 @@ def differentiable(
     apply: Callable[[Params, Array], Array],
     loss: Loss,
 ) -> Model:
-    """Any differentiable model, with gradients by autodiff.
+    """Return any differentiable model, with gradients by autodiff.
 
-    The model draws its own start and accepts no other ``init``. Build it once: each call compiles a new program.
+    The model draws its own start and accepts no other ``init``. Build it once: each call compiles a
+    new program.
 
     Args:
         name: name of the model.
@@ -276,7 +288,9 @@ def differentiable(
     """
 
     def example_loss(params: Params, x: Array, y: Array) -> Array:
-        return loss.value(apply(params, x)[None], y[None])[0]
+        # A loss takes a mini-batch: this one has a single example.
+        alpha = apply(params, x)[None]
+        return loss.value(alpha, y[None])[0]
 
     def own_start(key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> Params:
         if init.kind != OWN.kind:

@@ -1,4 +1,4 @@
-"""The paper's guarantees: Theorem 1 (local improvement) on one step, and its corollary's premises on a task."""
+"""The paper's guarantees: Theorem 1 (local improvement), and its corollary's premises."""
 
 import functools
 from typing import Any, NamedTuple
@@ -14,12 +14,16 @@ from ital.tasks import Task, World, copies
 from ital.tools import randomness
 from ital.tools.types import Array, Bool, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
 
-MOST_ERROR = 0.1  # in units of ‖ν⁰−ν*‖²: with a larger error, the corollary promises little
-MOST_VIOLATIONS = 0.01  # a share of samples
+# In units of ‖ν⁰−ν*‖²: with a larger error, the corollary promises little.
+MOST_ERROR = 0.1
+# The largest share of samples that may violate a premise.
+MOST_VIOLATIONS = 0.01
 
 
 class LocalImprovement(NamedTuple):
-    """Theorem 1 on one step. If both conditions hold, the aware step is an improvement for a large enough β.
+    """Theorem 1 on one step.
+
+    If both conditions hold, the aware step is an improvement for a large enough β.
 
     Attributes:
         chosen_is_best: whether the chosen example has the largest imagined volume.
@@ -45,7 +49,8 @@ def local_improvement(
 ) -> LocalImprovement:
     """Evaluate conditions and outcome of Theorem 1 on one step.
 
-    Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖ < ‖ν̂−ν*‖.
+    Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖
+    < ‖ν̂−ν*‖.
 
     Args:
         lr: the step size η.
@@ -59,20 +64,25 @@ def local_improvement(
     Returns:
         What holds on this step.
     """
+    # TV̂(ν̂): the teacher that the learner imagines has the target ν̂.
     volumes = volume.imitated(lr, here.squared_norms, here.losses, there.losses)
     is_chosen = jnp.arange(volumes.shape[0]) == chosen
     others = jnp.where(is_chosen, -jnp.inf, volumes)
     chosen_is_best = volumes[chosen] >= jnp.max(others)
     progress = there.inner(add_scaled(naive, -1.0, target))
     advantage = progress[chosen] - progress[jnp.argmax(others)]
-    improved = squared_norm(add_scaled(aware, -1.0, target)) < squared_norm(
-        add_scaled(naive, -1.0, target)
+    after_aware = squared_norm(add_scaled(aware, -1.0, target))
+    after_naive = squared_norm(add_scaled(naive, -1.0, target))
+    return LocalImprovement(
+        chosen_is_best=chosen_is_best,
+        advantage=advantage,
+        conditions=chosen_is_best & (advantage > 0),
+        improved=after_aware < after_naive,
     )
-    return LocalImprovement(chosen_is_best, advantage, chosen_is_best & (advantage > 0), improved)
 
 
 def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Array, ""]:
-    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν), the squared distance left after the best lesson of the mini-batch, eq. (111).
+    """Return ‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν), eq. (111): the squared distance after the best lesson.
 
     Args:
         distance_squared: ‖ν−ν*‖².
@@ -87,7 +97,9 @@ def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Ar
 def monotonicity_violations(
     distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    """The share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently (the corollary's condition).
+    """Return the share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently.
+
+    The corollary's condition is that there are none.
 
     Args:
         distances_squared: ‖ν−ν*‖² of n parameters (n,).
@@ -110,9 +122,10 @@ def teaching_monotonicity(
     samples: int = 200,
     batches: int = 20,
 ) -> float:
-    """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
+    """Return the share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task.
 
-    Samples lie between starts of the task and ν*; both of a pair are judged on the same mini-batch.
+    Everything is in the learner's own view. Samples lie between starts of the task and ν*; both of
+    a pair are judged on the same mini-batch.
 
     Args:
         task: the task.
@@ -133,20 +146,19 @@ def teaching_monotonicity(
 
     @jax.jit
     def violations(world: World) -> Array:
+        target = world.truth.target
         params, _ = _on_the_way(task, world, start_key, scale_key, samples)
-        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, world.truth.target)))(
-            params
-        )
+        # (sample,)
+        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, target)))(params)
 
         def on_batch(key: PRNGKeyArray) -> Array:
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
-            at_target = _gradients(task, world, examples, world.truth.target).losses
+            target_losses = _gradients_at(task, world, examples, target).losses
 
             def remaining(p: Params, distance: Array) -> Array:
-                here = _gradients(task, world, examples, p)
-                return after_best_lesson(
-                    distance, volume.imitated(lr, here.squared_norms, here.losses, at_target)
-                )
+                here = _gradients_at(task, world, examples, p)
+                volumes = volume.imitated(lr, here.squared_norms, here.losses, target_losses)
+                return after_best_lesson(distance, volumes)
 
             return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
 
@@ -156,11 +168,12 @@ def teaching_monotonicity(
 
 
 def teaching_risk(task: Task, seed: int = 0) -> float:
-    """How much of the target the learner's view cannot express: 0 if and only if the learner can represent it.
+    """Return how much of the target the learner's view cannot express.
 
-    On a pool, the smallest error of the teacher's answers in the learner's view, relative to these answers
-    (:func:`ital.views.pool_risk`). In IRL, max ⟨w*, v⟩ over v in the kernel of the learner's view, ‖v‖ ≤ 1
-    (:func:`ital.views.kernel_risk`).
+    It is 0 if and only if the learner can represent the target. On a pool, the smallest error of
+    the teacher's answers in the learner's view, relative to these answers
+    (:func:`ital.views.pool_risk`). In IRL, max ⟨w*, v⟩ over v in the kernel of the learner's view,
+    ‖v‖ ≤ 1 (:func:`ital.views.kernel_risk`).
 
     Args:
         task: the task.
@@ -174,7 +187,8 @@ def teaching_risk(task: Task, seed: int = 0) -> float:
     """
     if task.rules.risk is None:
         raise InputError(
-            f"teaching risk needs a learner that is linear in its view, which task {task.name!r} has not"
+            "teaching risk needs a learner that is linear in its view, "
+            f"which task {task.name!r} has not"
         )
     return task.rules.risk(task.world(seed))
 
@@ -188,8 +202,8 @@ class Premises(NamedTuple):
         radius: δ, the largest distance of an example from the nearest one in a mini-batch.
         error: the resulting ε, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
         missed: the quantity that ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
-        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩ by at least a hundredth of its mean;
-            the proof needs a convex loss.
+        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩ by at least a
+            hundredth of its mean; the proof needs a convex loss.
     """
 
     loss_slope: float
@@ -201,7 +215,9 @@ class Premises(NamedTuple):
 
 
 def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""]:
-    """The smallest Lipschitz constant of the sample: the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over distinct pairs.
+    """Return the smallest Lipschitz constant of the sample.
+
+    It is the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over distinct pairs.
 
     Args:
         values: f of every example (B,).
@@ -210,14 +226,14 @@ def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""
     Returns:
         The constant, a scalar.
     """
-    known = apart > 0
-    return jnp.max(
-        jnp.where(known, jnp.abs(values[:, None] - values) / jnp.where(known, apart, 1.0), 0.0)
-    )
+    distinct = apart > 0
+    # The inner ``where`` avoids 0/0 for an example and itself.
+    slopes = jnp.abs(values[:, None] - values) / jnp.where(distinct, apart, 1.0)
+    return jnp.max(jnp.where(distinct, slopes, 0.0))
 
 
 def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
-    """The density of a mini-batch: the largest distance of n examples from the nearest one in the mini-batch.
+    """Return the density of a mini-batch: how far examples are from the nearest one in it, at most.
 
     Args:
         apart: the distances of n examples from those of the mini-batch (n, B).
@@ -231,7 +247,9 @@ def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
 def error_allowed(
     steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar
 ) -> Scalar:
-    """The corollary's ε, from δ = ε/(TL(η²+4η)), with a separate L for each of the two functions, as in the proof.
+    """Return the corollary's ε, from δ = ε/(TL(η²+4η)).
+
+    L is separate for each of the two functions, as in the proof.
 
     Args:
         steps: number of steps T.
@@ -257,10 +275,11 @@ def corollary_premises(
     pools: int = 4,
     examples: int = 200,
 ) -> Premises:
-    """Estimate the corollary's premises on a task, in the learner's own view, between its starts and ν*.
+    """Estimate the corollary's premises on a task, in the learner's own view.
 
-    Every pool is a sample of examples; the first of them are the mini-batch. So slopes, radius and error are lower
-    bounds: larger pools can only raise them. Rows of a pool are points; examples of other tasks are treated as one-hot,
+    Parameters are sampled between starts of the task and ν*. Every pool is a sample of examples;
+    the first of them are the mini-batch. So slopes, radius and error are lower bounds: larger pools
+    can only raise them. Rows of a pool are points; examples of other tasks are treated as one-hot,
     √2 apart unless they are equal.
 
     Args:
@@ -286,36 +305,35 @@ def corollary_premises(
     def estimates(world: World) -> tuple[Array, ...]:
         target = world.truth.target
         params, start_squared = _on_the_way(task, world, start_key, scale_key, samples)
-        with_target = jax.tree.map(
-            lambda leaf, last: jnp.concatenate([leaf, last[None]]), params, target
-        )
 
         def on_pool(key: PRNGKeyArray) -> tuple[Array, ...]:
             drawn = task.rules.draw(key, world, examples)
-            shown = task.rules.show(world.learner, drawn)
-            apart = _apart(shown, drawn, examples)
+            views = task.rules.show(world.learner, drawn)
+            apart = _distances(views, drawn, examples)
 
             def at(p: Params) -> tuple[Array, Array, Array]:
-                here = _gradients(task, world, shown, p)
+                here = _gradients_at(task, world, views, p)
                 return here.losses, here.squared_norms, here.inner(add_scaled(p, -1.0, target))
 
+            # Arrays (sample, example); the last sample is ν* itself.
             losses, squared_norms, progress = jax.vmap(at)(with_target)
             judge = functools.partial(_judged, lr, batch_size, apart, losses[-1])
             radius = covering_radius(apart[:, :batch_size])
             return radius, *jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
 
-        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(
-            on_pool, jax.random.split(pool_key, pools)
-        )
-        measured = jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii)
+        with_target = jax.tree.map(_appended, params, target)
+        keys = jax.random.split(pool_key, pools)
+        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(on_pool, keys)
+        measured = (jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii))
         error = error_allowed(steps, lr, *measured) / start_squared
-        return *measured, error, steps * jnp.mean(missed) / start_squared, jnp.mean(convexity)
+        missed_in_all = steps * jnp.mean(missed) / start_squared
+        return *measured, error, missed_in_all, jnp.mean(convexity)
 
     return Premises(*map(float, estimates(world)))
 
 
 def failing(premises: Premises, monotonicity: float) -> list[str]:
-    """The premises of the corollary that do not hold on a task.
+    """Return the premises of the corollary that do not hold on a task.
 
     Args:
         premises: the estimates.
@@ -333,6 +351,7 @@ def failing(premises: Premises, monotonicity: float) -> list[str]:
 
 
 def _world_with_target(task: Task, seed: int, what: str) -> World:
+    """Draw the world of a seed; raise InputError if nobody knows the learner's target."""
     world = jax.tree.map(jnp.asarray, task.world(seed))
     if world.truth.target is None:
         raise InputError(
@@ -342,28 +361,36 @@ def _world_with_target(task: Task, seed: int, what: str) -> World:
 
 
 def _keys(seed: int) -> Array:
-    """Keys for the starts, for the position of each sample between start and target, and for the examples."""
+    """Return three keys: for starts, for where samples lie on the way to ν*, and for examples."""
     return jax.random.split(jax.random.fold_in(randomness.key(0), seed), 3)
+
+
+def _appended(leaf: Array, last: Array) -> Array:
+    """Return an array with one more entry along its first axis."""
+    return jnp.concatenate([leaf, last[None]])
 
 
 def _on_the_way(
     task: Task, world: World, start_key: PRNGKeyArray, scale_key: PRNGKeyArray, samples: int
 ) -> tuple[Params, Array]:
-    """Parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
+    """Return parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
     target = world.truth.target
-    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(
-        jax.random.split(start_key, samples)
-    )
+    keys = jax.random.split(start_key, samples)
+    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(keys)
     gaps = jax.vmap(lambda start: add_scaled(start, -1.0, target))(starts)
     shares = jax.random.uniform(scale_key, (samples,))
     params = jax.vmap(lambda gap, share: add_scaled(target, share, gap))(gaps, shares)
     return params, jnp.mean(jax.vmap(squared_norm)(gaps))
 
 
-def _gradients(task: Task, world: World, examples: Any, params: Params) -> Gradients:
-    """The learner's losses and gradients at any parameters."""
-    previous = task.rules.first_previous(params, world) if task.rules.first_previous else None
-    return task.rules.gradients(params, examples, task.rules.feedback(params, examples, previous))
+def _gradients_at(task: Task, world: World, examples: Any, params: Params) -> Gradients:
+    """Return the learner's losses and gradients at any parameters."""
+    rules = task.rules
+    previous = None
+    if rules.first_previous:
+        previous = rules.first_previous(params, world)
+    feedback = rules.feedback(params, examples, previous)
+    return rules.gradients(params, examples, feedback)
 
 
 def _judged(
@@ -375,25 +402,27 @@ def _judged(
     squared_norms: Array,
     progress: Array,
 ) -> tuple[Array, ...]:
-    """At one ν: both slopes, how far the best of the mini-batch falls short, and where the loss is not convex."""
+    """Judge one ν.
+
+    Returns:
+        Both slopes, by how much the best of the mini-batch falls short of the best of the pool, and
+        the share of examples on which the loss is not convex.
+    """
     volumes = volume.imitated(lr, squared_norms, losses, at_target)
+    missed = jnp.max(volumes) - jnp.max(volumes[:batch_size])
     gains = losses - at_target
-    noticed = 0.01 * jnp.mean(
-        jnp.abs(progress)
-    )  # less does not affect the proof, and may be rounding
-    return (
-        lipschitz(losses, apart),
-        lipschitz(squared_norms, apart),
-        jnp.max(volumes) - jnp.max(volumes[:batch_size]),
-        jnp.mean(gains > progress + noticed),
-    )
+    # Less than this does not affect the proof, and may be rounding.
+    noticed = 0.01 * jnp.mean(jnp.abs(progress))
+    not_convex = jnp.mean(gains > progress + noticed)
+    return lipschitz(losses, apart), lipschitz(squared_norms, apart), missed, not_convex
 
 
-def _apart(shown: Any, drawn: Any, size: int) -> Array:
-    """Distances between examples (B, B)."""
-    rows = getattr(shown, "x", None)
+def _distances(views: Any, drawn: Any, size: int) -> Array:
+    """Return the distances between examples (B, B)."""
+    rows = getattr(views, "x", None)
     if isinstance(rows, LinearRows):
         return jnp.linalg.norm(rows.x[:, None] - rows.x, axis=-1)
+    # As one-hot vectors: √2 apart unless they are equal.
     return jnp.sqrt(2.0) * (1.0 - copies(drawn, size))
 
 

@@ -1,7 +1,7 @@
-"""PyTorch networks as learners: ``model`` makes one a learner's model, ``load`` copies the result back.
+"""PyTorch networks as learners: ``model`` makes a model of one, ``load`` copies the result back.
 
-JAX compiles the loop; in every step it calls PyTorch on the CPU for the outputs of the network and the gradients of the
-mini-batch. Losses, teachers and learners are the same as for any other model.
+JAX compiles the loop; in every step it calls PyTorch on the CPU for the outputs of the network and
+the gradients of the mini-batch. Losses, teachers and learners are the same as for any other model.
 """
 
 import copy
@@ -28,7 +28,8 @@ except ImportError as error:
         f"teaching PyTorch networks needs {error.name}: {install('ital[torch]')}"
     ) from None
 
-AT_ONCE = 2**26  # numbers of per-example gradients that PyTorch holds at a time
+# Numbers of per-example gradients that PyTorch holds at a time.
+AT_ONCE = 2**26
 
 
 def model(
@@ -36,16 +37,17 @@ def model(
 ) -> Model:
     """Make a learner's model from a PyTorch network.
 
-    The network is copied and does not change. Parameters with ``requires_grad`` are taught; all others and the buffers
-    are fixed, and dropout is off. It gets rows as the task has them, (B, d): put ``torch.nn.Unflatten`` in front if it
-    expects images. Build the model once: each call compiles a new program.
+    The network is copied and does not change. Parameters with ``requires_grad`` are taught; all
+    others and the buffers are fixed, and dropout is off. It gets rows as the task has them, (B, d):
+    put ``torch.nn.Unflatten`` in front if it expects images. Build the model once: each call
+    compiles a new program.
 
     Args:
         network: takes rows (B, d) and returns outputs (B, K).
         loss: the loss of the outputs.
         name: name of the model; the class of the network if None.
-        fresh: draw new parameters for each seed with every layer's ``reset_parameters``; False starts all seeds from
-            the network's current parameters.
+        fresh: draw new parameters for each seed with every layer's ``reset_parameters``; False
+            starts all seeds from the network's current parameters.
 
     Returns:
         The model. Its parameters are one vector, in the order of ``network.parameters()``.
@@ -54,12 +56,16 @@ def model(
         InputError: if there is nothing to teach.
 
     Example:
-        >>> network = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
-        >>> task = ital.tasks.from_arrays(x, y=y, model=lambda loss: ital.torch.model(network, loss))
+        >>> layers = torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+        >>> network = torch.nn.Sequential(*layers)
+        >>> model = lambda loss: ital.torch.model(network, loss)
+        >>> task = ital.tasks.from_arrays(x, y=y, model=model)
         >>> result = ital.teach(task, learner=["imt", "ital"], lr=0.05)
         >>> ital.torch.load(network, result.parameters["ital"][0])
     """
     name = name or type(network).__name__
+    # A copy, so that the caller's network keeps its parameters, and stays in training mode if it
+    # is.
     network = copy.deepcopy(network).cpu().eval()
     if not _taught(network):
         raise InputError(
@@ -73,33 +79,29 @@ def model(
         if not fresh:
             return jnp.asarray(_vector(network).numpy())
         seed = jax.random.bits(key, dtype=jnp.uint32)
-        return _call(
-            functools.partial(_reset, network),
-            _vector(network).shape,
-            seed,
-            vmap_method="sequential",
-        )
+        draw = functools.partial(_reset, network)
+        return _call(draw, _vector(network).shape, seed, vmap_method="sequential")
 
     def outputs(params: Array, x: Array) -> Array:
-        return _call(
-            functools.partial(_answers, network),
-            (len(x), _outputs(network, x.shape[1:])),
-            params,
-            x,
-        )
+        apply = functools.partial(_outputs_of_lanes, network)
+        return _call(apply, (len(x), _number_of_outputs(network, x.shape[1:])), params, x)
 
     def gradients_at(params: Array, x: Array, y: Array) -> Gradients:
         alpha = outputs(params, x)
         residuals = loss.derivative(alpha, y)
+        pull_back = functools.partial(_pulled_back, network)
+        # (B, P): unlike a linear model's, these gradients are materialised.
         shape = (len(x), params.shape[-1])
-        per_example = _call(functools.partial(_pulled_back, network), shape, params, x, residuals)
+        per_example = _call(pull_back, shape, params, x, residuals)
+
+        def weighted_sum(w: Array) -> Array:
+            return jnp.matmul(w.astype(per_example.dtype), per_example, precision=HIGHEST)
+
         return Gradients(
             losses=loss.value(alpha, y),
             squared_norms=jnp.sum(per_example**2, axis=-1),
             inner=lambda v: jnp.matmul(per_example, v, precision=HIGHEST),
-            weighted_sum=lambda w: jnp.matmul(
-                w.astype(per_example.dtype), per_example, precision=HIGHEST
-            ),
+            weighted_sum=weighted_sum,
         )
 
     return Model(name, lambda x: x, start, outputs, gradients_at, init=OWN)
@@ -109,7 +111,8 @@ def load(network: torch.nn.Module, params: Params) -> None:
     """Copy a learner's parameters into the network.
 
     Args:
-        network: a network like the one that was taught; its parameters with ``requires_grad`` are overwritten.
+        network: a network like the one that was taught; its parameters with ``requires_grad`` are
+            overwritten.
         params: the learner's parameters, e.g. ``result.parameters["ital"][0]`` of the first seed.
 
     Raises:
@@ -120,39 +123,43 @@ def load(network: torch.nn.Module, params: Params) -> None:
     expected = sum(parameter.numel() for parameter in taught.values())
     if vector.shape != (expected,):
         raise InputError(
-            f"params has shape {tuple(vector.shape)}, but the network has {expected} parameters to load: pass those "
-            "of one learner and one seed"
+            f"params has shape {tuple(vector.shape)}, but the network has {expected} parameters to "
+            "load: pass those of one learner and one seed"
         )
+    values = _unflattened(taught, vector)
     with torch.no_grad():
-        for parameter, values in zip(
-            taught.values(), _unflattened(taught, vector).values(), strict=True
-        ):
-            parameter.copy_(values)
+        for name, parameter in taught.items():
+            parameter.copy_(values[name])
 
 
 def _taught(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the parameters that are taught, by name."""
     return {
         name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
     }
 
 
 def _vector(network: torch.nn.Module) -> torch.Tensor:
+    """Return the parameters that are taught as one vector (P,)."""
     return torch.cat([parameter.detach().flatten() for parameter in _taught(network).values()])
 
 
 def _unflattened(taught: dict[str, torch.Tensor], vector: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return the parts of a vector (P,) in the shapes of the parameters."""
     parts = torch.split(vector, [parameter.numel() for parameter in taught.values()])
     return {name: part.view(taught[name].shape) for name, part in zip(taught, parts, strict=True)}
 
 
 def _applied(network: torch.nn.Module, vector: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return cast(
-        torch.Tensor, functional_call(network, _unflattened(_taught(network), vector), (x,))
-    )
+    """Return the outputs (B, K) of parameters (P,) on rows (B, d)."""
+    parameters = _unflattened(_taught(network), vector)
+    return cast(torch.Tensor, functional_call(network, parameters, (x,)))
 
 
-def _answers(network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Outputs (lanes, B, K) of parameters (lanes, P) on rows (lanes, B, d)."""
+def _outputs_of_lanes(
+    network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor
+) -> torch.Tensor:
+    """Return outputs (lanes, B, K) of parameters (lanes, P) on rows (lanes, B, d)."""
     with torch.no_grad():
         return vmap(functools.partial(_applied, network))(vectors, x)
 
@@ -160,18 +167,24 @@ def _answers(network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor) -
 def _pulled_back(
     network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor, residuals: torch.Tensor
 ) -> torch.Tensor:
-    """Gradients gᵢ = Jᵢᵀrᵢ of every lane and example (lanes, B, P), with Jᵢ the Jacobian of the outputs."""
+    """Return the gradients gᵢ = Jᵢᵀrᵢ of every lane and example (lanes, B, P).
+
+    Jᵢ is the Jacobian of the outputs.
+    """
 
     def along(vector: torch.Tensor, row: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         return (_applied(network, vector, row[None])[0] * residual).sum()
 
-    size = max(1, AT_ONCE // (x.shape[1] * vectors.shape[1]))
-    return vmap(vmap(grad(along), in_dims=(None, 0, 0)), chunk_size=size)(vectors, x, residuals)
+    # So many lanes at a time fit into memory.
+    lanes = max(1, AT_ONCE // (x.shape[1] * vectors.shape[1]))
+    of_lane = vmap(grad(along), in_dims=(None, 0, 0))
+    return vmap(of_lane, chunk_size=lanes)(vectors, x, residuals)
 
 
 def _reset(network: torch.nn.Module, seed: torch.Tensor) -> torch.Tensor:
-    """Parameters as PyTorch draws them, the same for the same seed; the caller's random state does not change."""
+    """Draw parameters as PyTorch does, the same for the same seed."""
     drawn = copy.deepcopy(network)
+    # The caller's random state must not change.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         for layer in drawn.modules():
@@ -180,20 +193,22 @@ def _reset(network: torch.nn.Module, seed: torch.Tensor) -> torch.Tensor:
     return _vector(drawn)
 
 
-def _outputs(network: torch.nn.Module, row: tuple[int, ...]) -> int:
-    """The number of outputs K for rows of this shape."""
+def _number_of_outputs(network: torch.nn.Module, row: tuple[int, ...]) -> int:
+    """Return the number of outputs K for rows of this shape."""
+    example = torch.zeros(1, *row, dtype=_vector(network).dtype)
     with torch.no_grad():
-        return int(network(torch.zeros(1, *row, dtype=_vector(network).dtype)).shape[-1])
+        return int(network(example).shape[-1])
 
 
 def _try_out(name: str, network: torch.nn.Module, row: tuple[int, ...]) -> None:
-    """Raise InputError if the network cannot be applied to such rows, or has no per-example gradients."""
+    """Raise InputError if the network has no outputs or per-example gradients on such rows."""
     vector = _vector(network)[None]
     x = torch.zeros(1, 2, *row, dtype=vector.dtype)
     try:
-        alpha = _answers(network, vector, x)
+        alpha = _outputs_of_lanes(network, vector, x)
         _pulled_back(network, vector, x, alpha)
-    except Exception as error:  # the network is the user's
+    except Exception as error:
+        # The network is the user's: it may fail in any way.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"network {name!r} cannot be taught with rows of shape {row}: {reason[0]}"
@@ -206,28 +221,37 @@ def _call(
     *arrays: Array,
     vmap_method: str = "broadcast_all",
 ) -> Array:
-    """Call PyTorch from a compiled program, once for all lanes; ``shape`` is that of one lane's result."""
+    """Call PyTorch from a compiled program.
+
+    Args:
+        function: takes tensors with a leading axis of lanes; with ``sequential``, those of one
+            lane.
+        shape: shape of one lane's result.
+        *arrays: arrays of one lane, which ``vmap`` gives leading axes.
+        vmap_method: whether all lanes are one call ("broadcast_all"), or each has its own.
+
+    Returns:
+        The result of one lane.
+    """
     dtype = jnp.result_type(float)
     ranks = [array.ndim for array in arrays]
 
     def called(*batched: Any) -> np.ndarray:
-        lead = np.shape(batched[0])[: np.ndim(batched[0]) - ranks[0]]
+        # Nested ``vmap``s give several leading axes, e.g. (seed, lane): PyTorch sees one.
+        leading = np.shape(batched[0])[: np.ndim(batched[0]) - ranks[0]]
         tensors = []
         for array, rank in zip(batched, ranks, strict=True):
-            values = np.array(array)  # a copy: PyTorch does not accept read-only arrays
-            tensors.append(
-                torch.from_numpy(values.reshape(-1, *values.shape[values.ndim - rank :]))
-            )
-        result = (
-            function(*tensors)
-            if vmap_method == "broadcast_all"
-            else function(*(t[0] for t in tensors))
-        )
-        return result.detach().numpy().astype(dtype).reshape(*lead, *shape)
+            # A copy: PyTorch does not accept read-only arrays.
+            values = np.array(array)
+            own_shape = values.shape[values.ndim - rank :]
+            tensors.append(torch.from_numpy(values.reshape(-1, *own_shape)))
+        if vmap_method != "broadcast_all":
+            tensors = [tensor[0] for tensor in tensors]
+        result = function(*tensors)
+        return result.detach().numpy().astype(dtype).reshape(*leading, *shape)
 
-    return jax.pure_callback(
-        called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method=vmap_method
-    )
+    like = jax.ShapeDtypeStruct(shape, dtype)
+    return jax.pure_callback(called, like, *arrays, vmap_method=vmap_method)
 
 
 __all__ = ["load", "model"]

@@ -1,8 +1,9 @@
-"""Evaluate a sweep over η and β: each method at its best setting, the winner, and where awareness helps.
+"""Evaluate a sweep over η and β: the best setting of each method, and where awareness helps.
 
-Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting is judged by the
-mean over seeds of one metric, which the Dataset names (see :func:`judged_by`); without a name by the distance:
-``distance_centred`` if it was recorded, else ``distance``. Settings that nobody ran are gaps; they are never best.
+Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting
+is judged by the mean over seeds of one metric, which the Dataset names (see :func:`judged_by`);
+without a name by the distance: ``distance_centred`` if it was recorded, else ``distance``. Settings
+that nobody ran are gaps; they are never best.
 """
 
 import json
@@ -20,10 +21,12 @@ from ital.tools import registry
 if TYPE_CHECKING:
     import xarray as xr
 
+# Where settings are judged besides the last step.
 STEPS = (500, 1000)
+# The share of the way that may be left where most of it counts as done.
 SHARE = 0.1
 
-# attributes of a sweep that say what its settings are judged by
+# Attributes of a sweep that say what its settings are judged by.
 METRIC = "judged_by"
 MORE_IS_BETTER = "more_is_better"
 
@@ -37,7 +40,8 @@ class Setting:
         label: its name in a legend.
         lr: the step size η.
         beta: β, or None if the method has none.
-        edge: which of "η" and "β" lie at the end of their range; a wider range might contain a better value.
+        edge: which of "η" and "β" lie at the end of their range; a wider range might contain a
+            better value.
         values: the metric on each seed.
         share: its mean as a share of the mean at the start.
     """
@@ -48,7 +52,7 @@ class Setting:
     beta: float | None
     edge: tuple[str, ...]
     values: "xr.DataArray"
-    share: float  # of the mean at the start
+    share: float
 
     @property
     def mean(self) -> float:
@@ -61,14 +65,14 @@ class Setting:
         return float(mean_and_error(self.values.values)[1])
 
     def __str__(self) -> str:
-        return f"{self.label} (η = {self.lr:g}" + (
-            ")" if self.beta is None else f", β = {self.beta:g})"
-        )
+        if self.beta is None:
+            return f"{self.label} (η = {self.lr:g})"
+        return f"{self.label} (η = {self.lr:g}, β = {self.beta:g})"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One step of a sweep: every method at its own best setting, and the best naive and aware methods.
+    """One step of a sweep: every method at its best setting, the best naive and aware methods.
 
     Attributes:
         step: the step.
@@ -86,10 +90,14 @@ class Verdict:
 
     @property
     def closer(self) -> tuple[int, int] | None:
-        """On how many of the shared seeds the winner is better than the second best; None without a second."""
+        """On how many of the shared seeds the winner is better than the second best.
+
+        The second number is that of the shared seeds. None without a second.
+        """
         if len(self.best) < 2:
             return None
         first, second = (setting.values for setting in self.best[:2])
+        # A sweep may be unfinished: one of them may have run on more seeds.
         seeds = np.intersect1d(first["seed"], second["seed"])
         lead = first.sel(seed=seeds) - second.sel(seed=seeds)
         better = lead > 0 if self.more_is_better else lead < 0
@@ -97,7 +105,7 @@ class Verdict:
 
 
 def metric_of(grid: "xr.Dataset") -> str:
-    """The metric by which settings are judged.
+    """Return the metric by which settings are judged.
 
     Args:
         grid: the grid of a sweep.
@@ -111,7 +119,7 @@ def metric_of(grid: "xr.Dataset") -> str:
 
 
 def more_is_better(grid: "xr.Dataset") -> bool:
-    """Whether more of the metric is better.
+    """Return whether more of the metric is better.
 
     Args:
         grid: the grid of a sweep.
@@ -123,7 +131,7 @@ def more_is_better(grid: "xr.Dataset") -> bool:
 
 
 def judged_by(grid: "xr.Dataset", task: Task, metric: str) -> "xr.Dataset":
-    """The same sweep, judged by another metric.
+    """Return the same sweep, judged by another metric.
 
     Args:
         grid: the grid of a sweep.
@@ -139,13 +147,12 @@ def judged_by(grid: "xr.Dataset", task: Task, metric: str) -> "xr.Dataset":
     recorded = [name for name in task.metrics if name in grid]
     if metric not in recorded:
         raise InputError(registry.nearest("metric", metric, recorded))
-    return grid.assign_attrs(
-        {METRIC: metric, MORE_IS_BETTER: int(task.metrics[metric].higher_is_better)}
-    )
+    higher_is_better = int(task.metrics[metric].higher_is_better)
+    return grid.assign_attrs({METRIC: metric, MORE_IS_BETTER: higher_is_better})
 
 
 def without_beta(grid: "xr.Dataset") -> list[str]:
-    """Methods that have no β; the file repeats their values along it.
+    """Return the methods that have no β; the file repeats their values along it.
 
     Args:
         grid: the grid of a sweep.
@@ -153,14 +160,13 @@ def without_beta(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    named = json.loads(grid.attrs.get("without_beta", "[]"))
-    return [
-        name for name in named if name in grid["learner"].values
-    ]  # the first cells may lack some
+    listed = json.loads(grid.attrs.get("without_beta", "[]"))
+    # The first cells of an unfinished sweep may lack some.
+    return [name for name in listed if name in grid["learner"].values]
 
 
 def naive_methods(grid: "xr.Dataset") -> list[str]:
-    """Methods that do not reason about the teacher: Batch, SGD, IMT, and others without a β.
+    """Return the methods that do not reason about the teacher: those without a β.
 
     Args:
         grid: the grid of a sweep.
@@ -172,7 +178,7 @@ def naive_methods(grid: "xr.Dataset") -> list[str]:
 
 
 def aware_methods(grid: "xr.Dataset") -> list[str]:
-    """Methods with a β, without the controls, which only take steps as long as an aware one.
+    """Return the methods with a β, without the controls, which do not reason about the teacher.
 
     Args:
         grid: the grid of a sweep.
@@ -180,13 +186,12 @@ def aware_methods(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    return [
-        str(name) for name in grid["learner"].values if name not in (*without_beta(grid), *CONTROLS)
-    ]
+    not_aware = (*without_beta(grid), *CONTROLS)
+    return [str(name) for name in grid["learner"].values if name not in not_aware]
 
 
 def judged_steps(grid: "xr.Dataset") -> list[int]:
-    """Steps 500 and 1000 (or the nearest measured) if the sweep reaches them, and the last step.
+    """Return steps 500 and 1000 (or the nearest measured) if the sweep reaches them, and the last.
 
     Args:
         grid: the grid of a sweep.
@@ -200,7 +205,9 @@ def judged_steps(grid: "xr.Dataset") -> list[int]:
 
 
 def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """What each setting reached at a step: infinitely bad where the lane had diverged by then, NaN where none was run.
+    """Return what each setting reached at a step.
+
+    It is infinitely bad where the lane had diverged by then, and NaN where none was run.
 
     Args:
         grid: the grid of a sweep.
@@ -216,7 +223,7 @@ def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
 
 
 def mean_values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """Means over seeds, infinitely bad where one diverged and NaN where none was run.
+    """Return means over seeds, infinitely bad where one diverged and NaN where none was run.
 
     Args:
         grid: the grid of a sweep.
@@ -229,7 +236,7 @@ def mean_values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
 
 
 def costs(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """The same means with the sign at which less is better.
+    """Return the same means with the sign at which less is better.
 
     Args:
         grid: the grid of a sweep.
@@ -239,11 +246,13 @@ def costs(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         Means or their negatives (method, lr, beta).
     """
     means = mean_values(grid, step)
-    return -means if more_is_better(grid) else means
+    if more_is_better(grid):
+        return -means
+    return means
 
 
 def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """Whether a seed diverged, or the mean is worse than at the start.
+    """Return whether a seed diverged, or the mean is worse than at the start.
 
     Args:
         grid: the grid of a sweep.
@@ -256,7 +265,7 @@ def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
 
 
 def ran(grid: "xr.Dataset") -> "xr.DataArray":
-    """Whether a setting was run, on any seed.
+    """Return whether a setting was run, on any seed.
 
     Args:
         grid: the grid of a sweep.
@@ -268,17 +277,19 @@ def ran(grid: "xr.Dataset") -> "xr.DataArray":
 
 
 def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
-    """The first measured step at which most of the way is behind a learner, as a median over seeds.
+    """Return the first measured step at which most of the way is behind a learner.
 
-    A distance or a loss must fall to a share of its start. Where more is better, the same share may be missing of the
-    way from the start to the best mean of the last step.
+    It is a median over seeds. A distance or a loss must fall to a share of its start. Where more is
+    better, the same share may be missing of the way from the start to the best mean of the last
+    step.
 
     Args:
         grid: the grid of a sweep.
         share: the share of the way that may be left.
 
     Returns:
-        Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was run.
+        Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was
+        run.
     """
     found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
     start = found.isel(step=0)
@@ -288,15 +299,17 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
         reached = found >= goal - share * (goal - start)
     else:
         reached = found <= share * start
-    first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
-    computed = grid["computed"] == 1
-    was_run = ran(grid)  # a setting that was run on no seed has no median
-    by_seed = first.drop_vars("step").where(computed).where(was_run, np.inf)
+    # The position of the first True; of the first step where there is none.
+    first = grid["step"].isel(step=reached.argmax("step"))
+    first = first.where(reached.any("step"), np.inf).drop_vars("step")
+    # A setting that was run on no seed has no median: it is computed from infinities, and left out.
+    was_run = ran(grid)
+    by_seed = first.where(grid["computed"] == 1).where(was_run, np.inf)
     return by_seed.quantile(0.5, "seed", method="higher").where(was_run)
 
 
 def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
-    """The setting of a method with the best mean at a step.
+    """Return the setting of a method with the best mean at a step.
 
     Args:
         grid: the grid of a sweep.
@@ -306,36 +319,45 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
     Returns:
         The setting.
     """
-    own = costs(grid, step).sel({"learner": method}).transpose("lr", "beta")
-    i, j = np.unravel_index(
-        np.argmin(np.where(np.isnan(own), np.inf, own)), own.shape
-    )  # gaps are never best
-    lr, beta = (float(grid[axis].values[index]) for axis, index in (("lr", i), ("beta", j)))
+    # Gaps are never best. Ties go to the smallest η, then to the smallest β.
+    own = costs(grid, step).sel({"learner": method}).transpose("lr", "beta").fillna(np.inf)
+    at = {str(axis): int(index) for axis, index in own.argmin(...).items()}
+    lr = float(grid["lr"].values[at["lr"]])
+    beta = float(grid["beta"].values[at["beta"]])
     has_beta = method not in without_beta(grid)
-    was_run = ran(grid).sel({"learner": method}).transpose("lr", "beta").values
-    tried_lrs = grid["lr"].values[was_run[:, j]]
-    tried_betas = grid["beta"].values[was_run[i]]
-    edge = []
-    if lr in tried_lrs[[0, -1]]:
-        edge.append("η")
-    # β = 0 is not the end of a range: awareness ends there
-    if has_beta and beta != 0 and beta in tried_betas[[0, -1]]:
-        edge.append("β")
     cell = {"learner": method, "lr": lr, "beta": beta}
-    lanes = values(grid, step).sel(cell).dropna("seed")
+    reached = values(grid, step).sel(cell).dropna("seed")
     return Setting(
         method=method,
         label=str(grid["label"].sel({"learner": method}).values),
         lr=lr,
         beta=beta if has_beta else None,
-        edge=tuple(edge),
-        values=lanes,
-        share=float(lanes.mean() / values(grid, 0).sel(cell).mean()),
+        edge=_edges(grid, method, at, has_beta=has_beta),
+        values=reached,
+        share=float(reached.mean() / values(grid, 0).sel(cell).mean()),
     )
 
 
+def _edges(
+    grid: "xr.Dataset", method: str, at: dict[str, int], *, has_beta: bool
+) -> tuple[str, ...]:
+    """Return which of "η" and "β" lie at the end of the values that were tried with the other."""
+    was_run = ran(grid).sel({"learner": method})
+    lr = grid["lr"].values[at["lr"]]
+    beta = grid["beta"].values[at["beta"]]
+    tried_lrs = grid["lr"].values[was_run.isel(beta=at["beta"]).values]
+    tried_betas = grid["beta"].values[was_run.isel(lr=at["lr"]).values]
+    edges = []
+    if lr in tried_lrs[[0, -1]]:
+        edges.append("η")
+    # β = 0 is not the end of a range: awareness ends there.
+    if has_beta and beta != 0 and beta in tried_betas[[0, -1]]:
+        edges.append("β")
+    return tuple(edges)
+
+
 def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
-    """Where an aware method is better than every naive method at its own best η.
+    """Return where an aware method is better than every naive method at its own best η.
 
     Args:
         grid: the grid of a sweep.
@@ -353,7 +375,7 @@ def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
 
 
 def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
-    """Where an aware method is better than IMT with the same η.
+    """Return where an aware method is better than IMT with the same η.
 
     Args:
         grid: the grid of a sweep.
@@ -370,7 +392,7 @@ def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray
 
 
 def judge(grid: "xr.Dataset", step: int) -> Verdict:
-    """Every method at its own best setting at a step.
+    """Judge every method at its own best setting at a step.
 
     Args:
         grid: the grid of a sweep.
@@ -386,11 +408,11 @@ def judge(grid: "xr.Dataset", step: int) -> Verdict:
         return next((setting for setting in ranked if setting.method in methods), None)
 
     return Verdict(
-        step,
-        tuple(ranked),
-        first_of(naive_methods(grid)),
-        first_of(aware_methods(grid)),
-        more_is_better(grid),
+        step=step,
+        best=tuple(ranked),
+        naive=first_of(naive_methods(grid)),
+        aware=first_of(aware_methods(grid)),
+        more_is_better=more_is_better(grid),
     )
 
 

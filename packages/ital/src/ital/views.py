@@ -1,14 +1,20 @@
-"""Teaching risk: how much of the target the learner's view cannot express (Haug, Tschiatschek and Singla 2018)."""
+"""Teaching risk: how much of the target the learner's view cannot express.
+
+By Haug, Tschiatschek and Singla (2018).
+"""
 
 import numpy as np
 
 from ital.errors import InputError
 
-EXACT = 1e-4  # share of the features' length that rounding may add
+# Share of the features' length that rounding may add.
+EXACT = 1e-4
 
 
 def kernel_risk(view: np.ndarray, weights: np.ndarray) -> float:
-    """The teaching risk ρ(A; w*) = max ⟨w*, v⟩ over v with Av = 0 and ‖v‖ ≤ 1: the length of w* in the kernel of A.
+    """Return the teaching risk ρ(A; w*) = max ⟨w*, v⟩ over v with Av = 0 and ‖v‖ ≤ 1.
+
+    It is the length of w* in the kernel of A.
 
     Args:
         view: the learner's view A (l, d), a linear map of the teacher's features.
@@ -20,17 +26,21 @@ def kernel_risk(view: np.ndarray, weights: np.ndarray) -> float:
     Raises:
         InputError: if the shapes do not fit.
     """
-    view, weights = np.asarray(view), np.asarray(weights, float)
+    view = np.asarray(view)
+    weights = np.asarray(weights, float)
     if view.ndim != 2 or weights.shape != view.shape[1:]:
         raise InputError(
-            f"the view has shape {view.shape} and the weights {weights.shape}, expected (l, d) and (d,)"
+            f"the view has shape {view.shape} and the weights {weights.shape}, "
+            "expected (l, d) and (d,)"
         )
+    # The kernel is what is orthogonal to the rows.
     rows = _basis(view.T)
-    return float(np.linalg.norm(weights - rows @ (rows.T @ weights)))
+    expressed = rows @ (rows.T @ weights)
+    return float(np.linalg.norm(weights - expressed))
 
 
 def feature_risk(learner: np.ndarray, teacher: np.ndarray, weights: np.ndarray) -> float:
-    """The teaching risk of two tables of features, whose view A is the map φ_L(s) = Aφ_T(s).
+    """Return the teaching risk of two tables of features, whose view A is the map φ_L(s) = Aφ_T(s).
 
     Weights that change no reward do not count.
 
@@ -45,22 +55,29 @@ def feature_risk(learner: np.ndarray, teacher: np.ndarray, weights: np.ndarray) 
     Raises:
         InputError: if the learner's features are no linear function of the teacher's.
     """
-    learner, teacher = np.asarray(learner), np.asarray(teacher)
-    view = np.linalg.lstsq(teacher.astype(float), learner.astype(float), rcond=_tolerance(teacher))[
-        0
-    ].T
+    learner = np.asarray(learner)
+    teacher = np.asarray(teacher)
+    # Least squares with several right-hand sides: φ_T Aᵀ = φ_L.
+    transposed, *_ = np.linalg.lstsq(
+        teacher.astype(float), learner.astype(float), rcond=_tolerance(teacher)
+    )
+    view = transposed.T
     if np.linalg.norm(teacher @ view.T - learner) > EXACT * np.linalg.norm(learner):
         raise InputError(
-            "the learner's features are no linear function of the teacher's: their kernel is not defined"
+            "the learner's features are no linear function of the teacher's: their kernel is not "
+            "defined"
         )
+    # Weights that change no reward are orthogonal to all features of the teacher.
     matter = _basis(teacher.T)
-    return kernel_risk(view.astype(learner.dtype), matter @ (matter.T @ np.asarray(weights, float)))
+    weights_that_matter = matter @ (matter.T @ np.asarray(weights, float))
+    return kernel_risk(view.astype(learner.dtype), weights_that_matter)
 
 
 def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> float:
-    """The teaching risk of a pool, ‖(I − P_L)X_Tω*‖ / ‖X_Tω*‖, with P_L the projection on the learner's columns.
+    """Return the teaching risk of a pool, ‖(I − P_L)X_Tω*‖ / ‖X_Tω*‖.
 
-    It is the smallest error, relative to the teacher's answers, with which the learner can give these answers.
+    P_L is the projection on the learner's columns. The risk is the smallest error, relative to the
+    teacher's answers, with which the learner can give these answers.
 
     Args:
         learner: the learner's view of the rows X_L (N, l), with the constant.
@@ -71,23 +88,27 @@ def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> f
         The risk in [0, 1], 0 if and only if the learner can express the target on this pool.
     """
     answers = np.asarray(teacher, float) @ np.asarray(target, float).T
-    columns = _basis(np.asarray(learner))
     length = np.linalg.norm(answers)
-    return (
-        float(np.linalg.norm(answers - columns @ (columns.T @ answers)) / length) if length else 0.0
-    )
+    if length == 0:
+        return 0.0
+    columns = _basis(np.asarray(learner))
+    expressed = columns @ (columns.T @ answers)
+    return float(np.linalg.norm(answers - expressed) / length)
 
 
 def _basis(matrix: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the columns, in float64; directions below the precision of the entries are left out."""
-    u, sizes, _ = np.linalg.svd(matrix.astype(float), full_matrices=False)
-    return u[:, sizes > _tolerance(matrix) * sizes.max(initial=0.0)]
+    """Return an orthonormal basis of the columns, in float64.
+
+    Directions below the precision of the entries are left out.
+    """
+    directions, sizes, _ = np.linalg.svd(matrix.astype(float), full_matrices=False)
+    return directions[:, sizes > _tolerance(matrix) * sizes.max(initial=0.0)]
 
 
 def _tolerance(matrix: np.ndarray) -> float:
-    """The relative size of a singular value that rounding of the entries may cause."""
-    single = matrix.dtype == np.float32
-    return float(min(matrix.shape) * np.finfo(np.float32 if single else np.float64).eps)
+    """Return the relative size of a singular value that rounding of the entries may cause."""
+    precision = np.float32 if matrix.dtype == np.float32 else np.float64
+    return float(min(matrix.shape) * np.finfo(precision).eps)
 
 
 __all__ = ["feature_risk", "kernel_risk", "pool_risk"]

@@ -82,7 +82,7 @@ def rule(learner: Rule) -> Rule:
 
 
 def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None) -> Learner:
-    """Steps on the chosen example, forgetting a share of what it learned (forgetful:λ, default 0.01).
+    """Steps on the chosen example, forgetting a share of what it knows (forgetful:λ, default 0.01).
 
     Args:
         forgetting: the share λ that it forgets in each step.
@@ -127,7 +127,7 @@ def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None)
 
 
 def aware_forgetful(forgetting: float | str = 0.01) -> Learner:
-    """ITAL that forgets a share of what it learned in each step (ital-forgetful:λ, default 0.01).
+    """ITAL that forgets a share of what it knows in each step (ital-forgetful:λ, default 0.01).
 
     Args:
         forgetting: the share λ.

@@ -46,11 +46,12 @@ REGISTRY: dict[str, Callable[..., Teacher]] = {
     "scbi": scbi,
     "largest-error": largest_error,
 }
+# Other installed packages add teachers of their own through entry points.
 REGISTRY |= plugins.parts("ital.teachers", REGISTRY)
 
 
 def make(name: str) -> Teacher:
-    """The teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``.
+    """Return the teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``.
 
     Args:
         name: a registered name, with its argument after a colon.

@@ -32,8 +32,8 @@ class TeacherView(NamedTuple):
     """Everything that a teacher sees of one step. Of the learner it sees only the feedback.
 
     Attributes:
-        volumes: the imitated teaching volumes of the mini-batch (B,), computed from the rest of this view; None for a
-            teacher without feedback.
+        volumes: the imitated teaching volumes of the mini-batch (B,), computed from the rest of
+            this view; None for a teacher without feedback.
         feedback: the learner's report on the mini-batch; None for a teacher without feedback.
         examples: the teacher's view of the mini-batch.
         target: the teacher's target ω*.
@@ -64,10 +64,10 @@ class LearnerView(NamedTuple):
         volumes: the exact teaching volumes of the mini-batch (B,).
         params: the learner's parameters ν.
         target: the learner's target ν*.
-        gradients: ``gradients(ν, h)`` returns the losses and gradients of any ν on the mini-batch that comes h steps
-            later, 0 ≤ h < ``ahead``.
-        labels: the labels of the mini-batch that would bring the learner to the target's answer in one naive step, as
-            far as labels can, if the task offers "ideal labels".
+        gradients: ``gradients(ν, h)`` returns the losses and gradients of any ν on the mini-batch
+            that comes h steps later, 0 ≤ h < ``ahead``.
+        labels: the labels of the mini-batch that would bring the learner to the target's answer in
+            one naive step, as far as labels can, if the task offers "ideal labels".
     """
 
     volumes: PerExample
@@ -104,34 +104,37 @@ class Query(NamedTuple):
 
 
 def the_key(key: PRNGKeyArray, batch_size: int) -> PRNGKeyArray:
-    """The random key itself, for a teacher that draws from it."""
+    """Return the random key itself, for a teacher that draws from it."""
     return key
 
 
 def as_given(settings: Any, beta: float | str) -> Any:
-    """The settings as they are."""
+    """Return the settings as they are."""
     return settings
 
 
 class Teacher(NamedTuple):
-    """A teacher. Unless it is omniscient, it knows the learner only through its feedback or its answers.
+    """A teacher: a choice, and the numbers that it uses.
 
-    Teachers with the same code that differ only in numbers share a program.
+    Unless it is omniscient, it knows the learner only through its feedback or its answers. Teachers
+    with the same code that differ only in numbers share a program.
 
     Attributes:
         name: its name.
-        choose: ``choose(key, view, settings)`` returns an index of the mini-batch, or a :class:`Choice`. An omniscient
-            teacher gets a :class:`LearnerView` after the view. A teacher with memory gets the memory last, and returns
-            ``(choice, memory, signals)``.
+        choose: ``choose(key, view, settings)`` returns an index of the mini-batch, or a
+            :class:`Choice`. An omniscient teacher gets a :class:`LearnerView` after the view. A
+            teacher with memory gets the memory last, and returns ``(choice, memory, signals)``.
         settings: its numbers, a pytree, traced by the compiled program.
         sign: the sign of a β that fits the teacher.
         resolve: ``resolve(settings, beta)`` fills in open settings, given the task's β.
-        prepare: ``prepare(key, B)``, if given, draws what ``choose`` gets in place of the key, for many steps at
-            once.
+        prepare: ``prepare(key, B)``, if given, draws what ``choose`` gets in place of the key, for
+            many steps at once.
         version: changes whenever the same key would give another choice.
         omniscient: whether it also sees the learner's parameters.
-        init: ``init(key, side, settings)``, if given, returns the memory before the first step, a pytree of arrays.
-        ask: ``ask(key, side, view, settings, memory)``, if given, returns the :class:`Query` of a step.
+        init: ``init(key, side, settings)``, if given, returns the memory before the first step, a
+            pytree of arrays.
+        ask: ``ask(key, side, view, settings, memory)``, if given, returns the :class:`Query` of a
+            step.
         ahead: number of mini-batches that it sees, the present one included.
         feedback: whether it sees the learner's feedback.
         several: ``several(k)``, if given, returns the ``choose`` that chooses k examples in order.
@@ -154,7 +157,7 @@ class Teacher(NamedTuple):
     needs: tuple[str, ...] = ()
 
     def code(self, choices: int = 1) -> "Teacher":
-        """The teacher without its name and numbers: teachers with equal code share a program.
+        """Return the teacher without name and numbers: teachers with equal code share a program.
 
         Args:
             choices: number k of examples to choose in a step.
@@ -162,7 +165,9 @@ class Teacher(NamedTuple):
         Returns:
             A teacher that chooses k examples.
         """
-        choose = self.several(choices) if choices > 1 and self.several else self.choose
+        choose = self.choose
+        if choices > 1 and self.several:
+            choose = self.several(choices)
         return self._replace(
             name="",
             choose=choose,
@@ -181,11 +186,12 @@ class Teacher(NamedTuple):
         return short("Teacher", self.name, numbers=self.settings)
 
 
-Signals = Mapping[str, Array]  # numbers that a teacher records, averaged between measurements
+# Numbers that a teacher records, averaged between measurements.
+Signals = Mapping[str, Array]
 
 
 def first_largest(values: PerExample) -> Int[Array, ""]:
-    """The same as ``jnp.argmax``, also for NaN. XLA's argmax is slow on a CPU, but a single kernel on a GPU.
+    """Return the same as ``jnp.argmax``, also for NaN.
 
     Args:
         values: the values (B,).
@@ -193,20 +199,22 @@ def first_largest(values: PerExample) -> Int[Array, ""]:
     Returns:
         The index of the largest; ties go to the lowest index.
     """
+    # XLA's argmax is slow on a CPU, but a single kernel on a GPU.
     if not on_cpu():
         return jnp.argmax(values)
-    largest = (values == jnp.max(values)) | jnp.isnan(values)
-    return jnp.min(jnp.where(largest, jnp.arange(len(values)), len(values)))
+    # NaN equals nothing, not even the maximum: it counts as largest by itself, as in argmax.
+    is_largest = (values == jnp.max(values)) | jnp.isnan(values)
+    return jnp.min(jnp.where(is_largest, jnp.arange(len(values)), len(values)))
 
 
 def largest(values: PerExample, count: int) -> Int[Array, " k"]:
-    """The indices of the ``count`` largest values, the largest first; ties go to the lowest index.
+    """Return the indices of the ``count`` largest values; ties go to the lowest index.
 
     Args:
         values: the values (B,).
         count: number of indices.
 
     Returns:
-        The indices (k,).
+        The indices (k,), that of the largest value first.
     """
     return jnp.argsort(-values, stable=True)[:count]

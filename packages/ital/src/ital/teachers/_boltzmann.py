@@ -12,7 +12,8 @@ def resolve(settings: Rationality, beta: float | str) -> Rationality:
     """Replace an open ρ by the task's |β|."""
     if isinstance(beta, str):
         raise InputError(
-            "this task has no β of its own, so the boltzmann teacher needs its rationality: boltzmann:RHO"
+            "this task has no β of its own, so the boltzmann teacher needs its rationality: "
+            "boltzmann:RHO"
         )
     return settings._replace(weight=abs(beta))
 
@@ -30,15 +31,13 @@ def boltzmann(rationality: float | str | None = None) -> Teacher:
         InputError: if ρ is not a finite number.
     """
     if rationality is None:
-        return rational(
-            "boltzmann", Rationality(weight=None, noise=1.0), version=2, resolve=resolve
-        )
+        of_the_task = Rationality(weight=None, noise=1.0)
+        return rational("boltzmann", of_the_task, version=2, resolve=resolve)
     rho = number(rationality)
     if not math.isfinite(rho):
         raise InputError(
             f"the rationality of the boltzmann teacher must be a finite number, not {rationality!r}"
         )
     name = f"boltzmann:{repr(rho).removesuffix('.0')}"
-    return rational(
-        name, Rationality(weight=rho, noise=1.0), version=2, sign=math.copysign(1.0, rho)
-    )
+    numbers = Rationality(weight=rho, noise=1.0)
+    return rational(name, numbers, version=2, sign=math.copysign(1.0, rho))

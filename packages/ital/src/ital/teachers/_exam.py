@@ -14,42 +14,49 @@ from ital.teachers._simulated import exact_volumes, gradients_at, naive_step
 from ital.teachers.protocols import AskFn
 from ital.tools.types import Array, Int, PRNGKeyArray
 
+# The penalty λ on a change of the estimate.
 RIDGE = 1e-3
 
 
 def fitted(answers: Answers, estimate: Array) -> Array:
-    """The v nearest to the answers: the minimum of Σᵢ‖v xᵢ − αᵢ‖² + λ‖v − v_before‖².
+    """Return the v nearest to the answers: the minimum of Σᵢ‖v xᵢ − αᵢ‖² + λ‖v − v_before‖².
 
-    The penalty pulls toward the estimate before the exam, so that a short exam keeps what longer ones have shown.
+    The penalty pulls toward the estimate before the exam, so that a short exam keeps what longer
+    ones have shown.
     """
     x = answers.examples.x.x
+    # The change v − v_before solves (XᵀX + λI)·changeᵀ = Xᵀ(α − v_before X).
     missed = answers.outputs - x @ estimate.T
     gram = x.T @ x + RIDGE * jnp.eye(x.shape[1], dtype=x.dtype)
-    return estimate + jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos").T
+    change = jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos").T
+    return estimate + change
+
+
+def _kept(answers: Answers, estimate: Array) -> Array:
+    """Return the estimate as it is: there was no exam."""
+    return estimate
 
 
 def choose(
     key: Any, view: TeacherView, settings: Any, memory: Array
 ) -> tuple[Choice, Array, Signals]:
-    """Fit v to the answers, if there was an exam; choose by the exact volume at v, and simulate the naive step."""
+    """Choose by the exact volume at v, and simulate the naive step; an exam comes before both."""
     answers = view.answers
     assert answers is not None
-    estimate = jax.lax.cond(answers.given, fitted, lambda answers, before: before, answers, memory)
-    there = gradients_at(view, estimate)
-    chosen = first_largest(exact_volumes(view, estimate, there))
-    return Choice(chosen), naive_step(view, estimate, there, chosen), {}
+    estimate = jax.lax.cond(answers.given, fitted, _kept, answers, memory)
+    at_estimate = gradients_at(view, estimate)
+    chosen = first_largest(exact_volumes(view, estimate, at_estimate))
+    return Choice(chosen), naive_step(view, estimate, at_estimate, chosen), {}
 
 
 @functools.cache  # one object per pair of numbers: teachers that share it share a program
 def asking(every: int, number: int) -> AskFn:
-    """The function that asks ``number`` random rows every ``every`` steps; all rows, if there are no more.
-
-    It draws one row from each of ``number`` equal parts of the pool: distinct rows, without sorting the pool.
-    """
+    """Return the function that asks ``number`` random rows every ``every`` steps; at most all."""
 
     def ask(key: PRNGKeyArray, side: Any, view: TeacherView, settings: Any, memory: Any) -> Query:
         total = len(side.examples.labels)
         count = min(number, total)
+        # One row from each of ``count`` equal parts of the pool: distinct rows, without sorting it.
         bounds = np.arange(count + 1) * total // count
         rows: Int[Array, " n"] = jax.random.randint(key, (count,), bounds[:-1], bounds[1:])
         return Query(rows, view.step % every == 0, count)
@@ -70,7 +77,8 @@ def exam(text: str = "20:120") -> Teacher:
         InputError: if the text has another form.
     """
     every, _, number = str(text).partition(":")
-    if not (every.isdecimal() and number.isdecimal() and int(every) and int(number)):
+    whole = every.isdecimal() and number.isdecimal()
+    if not whole or int(every) == 0 or int(number) == 0:
         raise InputError(
             f"an exam teacher is written exam:m:n (every m steps, n rows), not exam:{text}"
         )

@@ -11,37 +11,41 @@ from ital.teachers._simulated import exact_volumes, gradients_at, naive_step
 from ital.tools import registry
 from ital.tools.types import Array, PRNGKeyArray
 
-WHOLE = math.nan  # the correction that makes the estimate agree with the answer: η_v = 1/‖x‖²
+# The rate of the correction that makes the estimate agree with the answer: η_v = 1/‖x‖².
+WHOLE = math.nan
 
 
 def init(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
-    """v⁰: every parameter 0, as the teacher knows nothing about the learner yet."""
+    """Return v⁰: every parameter 0, as the teacher knows nothing about the learner yet."""
     return jnp.zeros_like(side.target)
 
 
 def choose(
     key: Any, view: TeacherView, settings: Any, memory: Array
 ) -> tuple[Choice, Array, Signals]:
-    """Choose by the exact volume at v; then correct v by the answer on the chosen example, and simulate its step.
+    """Choose by the exact volume at v; then correct v by the answer, and simulate the step.
 
-    The order matters: the answer was given before the step. With v = ν the correction is 0, so v stays equal to ν.
+    The order matters: the answer was given before the step. With v = ν the correction is 0, so v
+    stays equal to ν.
     """
     chosen = first_largest(exact_volumes(view, memory, gradients_at(view, memory)))
     assert view.model is not None
     rows = view.examples.x
-    gaps = view.model.outputs(memory, rows) - view.feedback  # ⟨v,x⟩ − α
+    # ⟨v,x⟩ − α on every example (B, K); only that of the chosen one corrects v.
+    gaps = view.model.outputs(memory, rows) - view.feedback
     rate = jnp.where(jnp.isnan(settings), 1 / rows.squared_norms[chosen], settings)
     corrected = memory - rate * gaps[chosen][:, None] * rows.x[chosen]
     after = naive_step(view, corrected, gradients_at(view, corrected), chosen)
-    return Choice(chosen), after, {"imitation_error": jnp.sqrt(jnp.mean(jnp.sum(gaps**2, axis=-1)))}
+    error = jnp.sqrt(jnp.mean(jnp.sum(gaps**2, axis=-1)))
+    return Choice(chosen), after, {"imitation_error": error}
 
 
 def imitation(rate: float | str = WHOLE) -> Teacher:
-    """Estimates the learner from its answers, and shows the example that would help the estimate most.
+    """Estimates the learner from its answers, and shows what would help the estimate most.
 
     Args:
-        rate: η_v, how far an answer corrects the estimate, 0 for never; by default 1/‖x‖², so that the estimate agrees
-            with the latest answer.
+        rate: η_v, how far an answer corrects the estimate, 0 for never; by default 1/‖x‖², so that
+            the estimate agrees with the latest answer.
 
     Returns:
         The teacher.
@@ -52,7 +56,8 @@ def imitation(rate: float | str = WHOLE) -> Teacher:
     number = registry.number(rate)
     if not (0 <= number < math.inf or rate is WHOLE):
         raise InputError(
-            f"an imitation teacher is written imitation or imitation:RATE with RATE ≥ 0, not {rate!r}"
+            "an imitation teacher is written imitation or imitation:RATE with RATE ≥ 0, "
+            f"not {rate!r}"
         )
     name = "imitation" if math.isnan(number) else f"imitation:{number:g}"
     return Teacher(name, choose, number, init=init, needs=("simulation",))

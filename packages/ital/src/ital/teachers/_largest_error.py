@@ -1,4 +1,4 @@
-"""The greedy teacher of nonparametric teaching: shows where the learner's function is most wrong."""
+"""The greedy teacher of nonparametric teaching: shows where the learner is most wrong."""
 
 import functools
 from typing import Any
@@ -12,24 +12,28 @@ from ital.tools.types import Array, Int, PerExample
 
 
 def errors(view: TeacherView) -> PerExample:
-    """‖f(x) − f*(x)‖² of every example: the learner's feedback against the outputs of the teacher's target."""
+    """Return ‖f(x) − f*(x)‖² of every example (B,).
+
+    That is the learner's feedback against the outputs of the teacher's target.
+    """
     assert view.model is not None  # the task offers "simulation"
-    return jnp.sum((view.feedback - view.model.outputs(view.target, view.examples.x)) ** 2, axis=-1)
+    wanted = view.model.outputs(view.target, view.examples.x)
+    return jnp.sum((view.feedback - wanted) ** 2, axis=-1)
 
 
 def choose(noise: Any, view: TeacherView, settings: Any) -> Int[Array, ""]:
-    """The first example of largest error."""
+    """Return the first example of largest error."""
     return first_largest(errors(view))
 
 
 @functools.cache  # one object per number: teachers that share it share a program
 def several(count: int) -> ChooseFn:
-    """The ``count`` examples of largest error."""
+    """Return the function that chooses the ``count`` examples of largest error."""
     return lambda noise, view, settings: largest(errors(view), count)
 
 
 def largest_error() -> Teacher:
-    """Shows the example on which the learner's output differs most from the target's: argmax ‖f(x) − f*(x)‖.
+    """Shows where the learner's output differs most from the target's: argmax ‖f(x) − f*(x)‖.
 
     Returns:
         The teacher.

@@ -13,27 +13,35 @@ from ital.tools.types import Array, Int
 
 
 class Pedagogy(NamedTuple):
-    """α (None: the task's abs(β)) and the number of rounds."""
+    """Numbers of a pedagogical teacher.
+
+    Attributes:
+        alpha: how rational it is; None for the task's abs(β).
+        rounds: how often teacher and learner reason about each other.
+    """
 
     alpha: Any
     rounds: Any
 
 
 def choose(noise: Noise, view: TeacherView, settings: Pedagogy) -> Int[Array, ""]:
-    """d ~ P_T(·|h*), with the belief θ that the learner reports."""
-    return drawn(
-        noise, beliefs.pedagogical(view.examples, view.feedback, *settings)[:, view.target]
-    )
+    """Draw d ~ P_T(·|h*), with the belief θ that the learner reports."""
+    # Examples are the rows of log M; feedback is log θ; the target is the column h*.
+    log_drawn = beliefs.pedagogical(view.examples, view.feedback, *settings)
+    return drawn(noise, log_drawn[:, view.target])
 
 
 def resolve(settings: Pedagogy, beta: float | str) -> Pedagogy:
     """Replace an open α by the task's abs(β), or 1 if it has none."""
-    own = 1.0 if isinstance(beta, str) else abs(beta)
-    return settings._replace(alpha=own if settings.alpha is None else settings.alpha)
+    if settings.alpha is not None:
+        return settings
+    if isinstance(beta, str):
+        return settings._replace(alpha=1.0)
+    return settings._replace(alpha=abs(beta))
 
 
 def pedagogical(text: str = "") -> Teacher:
-    """Draws d ~ P_T(·|h*) ∝ P_L(h*|d)^α (Shafto et al. 2014); pedagogical:2:50 for α = 2, 50 rounds.
+    """Draws d ~ P_T(·|h*) ∝ P_L(h*|d)^α (Shafto et al. 2014), e.g. pedagogical:2:50 (α, rounds).
 
     Args:
         text: "ALPHA" or "ALPHA:ROUNDS"; empty for the task's β and one round.
@@ -46,12 +54,16 @@ def pedagogical(text: str = "") -> Teacher:
     """
     alpha, _, rounds = str(text).partition(":")
     rounds = rounds or "1"
-    if (alpha and not math.isfinite(number(alpha))) or not rounds.isdecimal() or int(rounds) < 1:
+    finite = not alpha or math.isfinite(number(alpha))
+    if not finite or not rounds.isdecimal() or int(rounds) < 1:
         raise InputError(
             f"a pedagogical teacher is written pedagogical:ALPHA:ROUNDS, not pedagogical:{text}"
         )
-    numbers = Pedagogy(number(alpha) if alpha else None, int(rounds))
-    name = f"pedagogical:{text}" if text else "pedagogical"
     return Teacher(
-        name, choose, numbers, prepare=draw_noise, resolve=resolve, needs=("likelihoods",)
+        name=f"pedagogical:{text}" if text else "pedagogical",
+        choose=choose,
+        settings=Pedagogy(number(alpha) if alpha else None, int(rounds)),
+        resolve=resolve,
+        prepare=draw_noise,
+        needs=("likelihoods",),
     )

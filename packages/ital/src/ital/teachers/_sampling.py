@@ -1,4 +1,4 @@
-"""The teacher with no intention in a world of hypotheses, and what it shares with the others there: a draw."""
+"""The teacher with no intention in a world of hypotheses, and the draw that others share."""
 
 from typing import Any
 
@@ -9,13 +9,15 @@ from ital.tools.types import Array, Int, PerExample
 
 
 def drawn(noise: Noise, log_probabilities: PerExample) -> Int[Array, ""]:
-    """A draw with these probabilities, by the Gumbel trick: the same noise gives nearby teachers the same datum."""
+    """Draw an example with these probabilities, by the Gumbel trick."""
+    # The same noise gives nearby teachers the same datum: they can be compared in pairs.
     return first_largest(log_probabilities + noise.gumbel)
 
 
 def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
-    """d ~ M(·,h*)."""
-    return drawn(noise, beliefs.literal(view.examples, view.feedback)[:, view.target])
+    """Draw d ~ M(·,h*)."""
+    log_drawn = beliefs.literal(view.examples, view.feedback)
+    return drawn(noise, log_drawn[:, view.target])
 
 
 def sampling() -> Teacher:

@@ -10,12 +10,15 @@ from ital.tools.types import Array, Int
 
 
 def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
-    """d ~ T(·,h*)/θ(h*), with the belief θ that the learner reports."""
-    return drawn(noise, beliefs.scbi(view.examples, view.feedback)[:, view.target])
+    """Draw d ~ T(·,h*)/θ(h*), with the belief θ that the learner reports."""
+    log_drawn = beliefs.scbi(view.examples, view.feedback)
+    return drawn(noise, log_drawn[:, view.target])
 
 
 def scbi() -> Teacher:
-    """Teaches a hypothesis by SCBI (Wang et al. 2020): d ~ T(·,h*)/Σ, T = M scaled to row sums 1/n and column sums θ.
+    """Teaches a hypothesis by SCBI (Wang et al. 2020): d ~ T(·,h*)/Σ.
+
+    T is M, scaled to row sums 1/n and column sums θ.
 
     Returns:
         The teacher.

@@ -9,19 +9,22 @@ from ital.tools.types import Array, PerExample
 
 
 def gradients_at(view: TeacherView, estimate: Array) -> Gradients:
-    """Losses and gradients of the estimate on the mini-batch."""
+    """Return losses and gradients of the estimate on the mini-batch."""
     assert view.model is not None
     examples = view.examples
-    return weighted(view.model.gradients(estimate, examples.x, examples.labels), examples.weights)
+    unweighted = view.model.gradients(estimate, examples.x, examples.labels)
+    return weighted(unweighted, examples.weights)
 
 
-def exact_volumes(view: TeacherView, estimate: Array, there: Gradients) -> PerExample:
-    """The exact teaching volumes for a learner with parameters v, eq. (teaching-volume)."""
-    progress = there.inner(add_scaled(estimate, -1.0, view.target))
-    return volume.exact(view.lr, there.squared_norms, progress)[view.first]
+def exact_volumes(view: TeacherView, estimate: Array, gradients: Gradients) -> PerExample:
+    """Return the exact teaching volumes for a learner with parameters v, eq. (teaching-volume)."""
+    progress = gradients.inner(add_scaled(estimate, -1.0, view.target))
+    volumes = volume.exact(view.lr, gradients.squared_norms, progress)
+    # Copies of an example get the volume of the first: rounding never decides between them.
+    return volumes[view.first]
 
 
-def naive_step(view: TeacherView, estimate: Array, there: Gradients, chosen: Array) -> Array:
-    """v − ηg, the naive step on the chosen example."""
-    shown = (jnp.arange(len(there.losses)) == chosen).astype(estimate.dtype)
-    return add_scaled(estimate, -view.lr, there.weighted_sum(shown))
+def naive_step(view: TeacherView, estimate: Array, gradients: Gradients, chosen: Array) -> Array:
+    """Return v − ηg, the naive step on the chosen example."""
+    is_chosen = (jnp.arange(len(gradients.losses)) == chosen).astype(estimate.dtype)
+    return add_scaled(estimate, -view.lr, gradients.weighted_sum(is_chosen))

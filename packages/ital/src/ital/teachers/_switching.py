@@ -4,11 +4,12 @@ from ital.errors import InputError
 from ital.teachers._base import Teacher
 from ital.teachers._rational import HALF_WAY, Rationality, rational
 
-THEN = {"adversarial": (-1.0, 0.0), "random": (0.0, 1.0)}  # weight and noise after the change
+# What a teacher may become: the weights of teaching volume and noise after the change.
+THEN = {"adversarial": (-1.0, 0.0), "random": (0.0, 1.0)}
 
 
 def switching(text: str = "") -> Teacher:
-    """Helps until STEP (default: half-way), then is adversarial or random (e.g. switching:500:random).
+    """Helps until STEP (default: half-way), then is adversarial or random: switching:500:random.
 
     Args:
         text: "STEP", "STEP:adversarial", "STEP:random", or one of the two words alone.
@@ -21,19 +22,21 @@ def switching(text: str = "") -> Teacher:
     """
     step, _, then = str(text).partition(":")
     if step in THEN and not then:
-        step, then = "", step
+        # One of the two words alone.
+        then = step
+        step = ""
     then = then or "adversarial"
     if then not in THEN or (step and not step.isdecimal()):
         raise InputError(
             f"a switching teacher is written switching:STEP:{'|'.join(THEN)}, not switching:{text}"
         )
-    name = (
-        "switching"
-        + (f":{int(step)}" if step else "")
-        + (f":{then}" if then != "adversarial" else "")
-    )
+    name = "switching"
+    change = HALF_WAY
+    if step:
+        name += f":{int(step)}"
+        change = float(step)
+    if then != "adversarial":
+        name += f":{then}"
     weight, noise = THEN[then]
-    numbers = Rationality(
-        change=float(step) if step else HALF_WAY, weight_after=weight, noise_after=noise
-    )
+    numbers = Rationality(change=change, weight_after=weight, noise_after=noise)
     return rational(name, numbers, version=2 if noise else 1)

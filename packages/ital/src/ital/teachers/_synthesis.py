@@ -1,4 +1,4 @@
-"""The synthesis teacher: shows a random example with the label that helps most (label synthesis, LAST)."""
+"""The synthesis teacher: a random example with the label that helps most (LAST)."""
 
 import math
 from typing import Any
@@ -13,22 +13,23 @@ from ital.tools.types import PRNGKeyArray
 
 
 def choose(key: PRNGKeyArray, view: TeacherView, learner: LearnerView, settings: Any) -> Choice:
-    """A random example; its label is the ideal one, at most r away from the true one.
-
-    Classes get a distribution over the classes, and r has no meaning.
-    """
+    """Show a random example; its label is the ideal one, at most r away from the true one."""
     index = jax.random.randint(key, (), 0, len(learner.volumes))
-    label, true = learner.labels[index], view.examples.labels[index]
-    if true.ndim:
-        label = true + jnp.clip(label - true, -settings, settings)
-    return Choice(index, label)
+    ideal = learner.labels[index]
+    true = view.examples.labels[index]
+    # A class has no distance to another: its ideal label is a distribution, and r has no meaning.
+    if true.ndim == 0:
+        return Choice(index, ideal)
+    nearest = true + jnp.clip(ideal - true, -settings, settings)
+    return Choice(index, nearest)
 
 
 def synthesis(reach: float | str = math.inf) -> Teacher:
-    """Shows a random example with the most helpful label, at most r from the true one (e.g. synthesis:0.5).
+    """Shows a random example with the best label at most r from the true one (e.g. synthesis:0.5).
 
     Args:
-        reach: r, the largest distance between the label and the true one; for classes it is ignored.
+        reach: r, the largest distance between the label and the true one; for classes it is
+            ignored.
 
     Returns:
         The teacher.
@@ -39,7 +40,8 @@ def synthesis(reach: float | str = math.inf) -> Teacher:
     number = registry.number(reach)
     if not number >= 0:
         raise InputError(
-            f"a synthesis teacher is written synthesis or synthesis:r with r ≥ 0, not synthesis:{reach}"
+            "a synthesis teacher is written synthesis or synthesis:r with r ≥ 0, "
+            f"not synthesis:{reach}"
         )
     name = "synthesis" if number == math.inf else f"synthesis:{number:g}"
     return Teacher(name, choose, number, omniscient=True, needs=("labels", "ideal labels"))

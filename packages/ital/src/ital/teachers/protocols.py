@@ -10,25 +10,25 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ChooseFn(Protocol):
-    """Chooses what to show."""
+    """Choose what to show."""
 
     def __call__(self, noise: Any, view: "TeacherView", /, *more: Any) -> Any:
-        """Return the index of the example to show, from 0 to B − 1, or a :class:`ital.teachers.Choice`.
+        """Return the index of the example to show, 0 to B − 1, or a :class:`ital.teachers.Choice`.
 
         A teacher with memory returns ``(choice, memory, signals)``.
 
         Args:
             noise: what ``prepare`` drew for this step; by default the random key of the step.
             view: everything that the teacher sees.
-            *more: for an omniscient teacher the :class:`ital.teachers.LearnerView`; then the teacher's numbers, traced;
-                then, for a teacher with memory, the memory.
+            *more: for an omniscient teacher the :class:`ital.teachers.LearnerView`; then the
+                teacher's numbers, traced; then, for a teacher with memory, the memory.
 
         """
 
 
 @runtime_checkable
 class FirstMemoryFn(Protocol):
-    """Makes a teacher's memory before the first step."""
+    """Make a teacher's memory before the first step."""
 
     def __call__(self, key: PRNGKeyArray, side: Any, settings: Any, /) -> Any:
         """Return the memory: a pytree of arrays.
@@ -43,7 +43,7 @@ class FirstMemoryFn(Protocol):
 
 @runtime_checkable
 class AskFn(Protocol):
-    """Asks the learner a question."""
+    """Ask the learner a question."""
 
     def __call__(
         self, noise: Any, side: Any, view: "TeacherView", settings: Any, memory: Any, /
@@ -62,10 +62,12 @@ class AskFn(Protocol):
 
 @runtime_checkable
 class SeveralFn(Protocol):
-    """Makes the function that chooses several examples."""
+    """Make the function that chooses several examples."""
 
     def __call__(self, count: int, /) -> ChooseFn:
-        """Return a function that chooses ``count`` examples in order; the same object for the same number.
+        """Return a function that chooses ``count`` examples in order.
+
+        It is the same object for the same number, so that teachers share a program.
 
         Args:
             count: number k of examples.
@@ -75,7 +77,7 @@ class SeveralFn(Protocol):
 
 @runtime_checkable
 class PrepareFn(Protocol):
-    """Draws the random part of a choice."""
+    """Draw the random part of a choice."""
 
     def __call__(self, key: PRNGKeyArray, batch_size: int, /) -> Any:
         """Return the ``noise`` of one choice: a pytree of arrays.
@@ -89,7 +91,7 @@ class PrepareFn(Protocol):
 
 @runtime_checkable
 class ResolveFn(Protocol):
-    """Fills in settings that depend on the task."""
+    """Fill in settings that depend on the task."""
 
     def __call__(self, settings: Any, beta: float | str, /) -> Any:
         """Return the settings with all values filled in.

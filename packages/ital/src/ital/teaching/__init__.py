@@ -1,8 +1,8 @@
 """The teaching loop: sample, feedback, choose, update, record.
 
-:class:`Run` describes a run; :func:`open_sessions` makes sessions from parts and a run; :func:`teach` and :func:`watch`
-run them to the end, :func:`session` one choice at a time. ``_step`` is Algorithm 1; ``_block`` compiles it for all
-lanes at once.
+:class:`Run` describes a run; :func:`open_sessions` makes sessions from parts and a run;
+:func:`teach` and :func:`watch` run them to the end, :func:`session` one choice at a time. ``_step``
+is Algorithm 1; ``_block`` compiles it for all lanes at once.
 """
 
 from ital.figures import Watched

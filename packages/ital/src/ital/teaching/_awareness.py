@@ -1,4 +1,4 @@
-"""What awareness amounts to at the start of a run: how sharp q is, and how long the awareness step is."""
+"""What awareness amounts to at the start of a run: the sharpness of q, the length of its step."""
 
 import functools
 from collections.abc import Sequence
@@ -33,10 +33,11 @@ def awareness(
     learner: Learner | str | Sequence[Learner | str] = "ital",
     **settings: Any,
 ) -> "pd.DataFrame":
-    """What awareness amounts to at the start of a run, measured on 64 mini-batches per seed.
+    """Measure what awareness amounts to at the start of a run, on 64 mini-batches per seed.
 
-    If q, the choice that the learner imagines, is even over the mini-batch, or the awareness step much shorter than the
-    naive one, an aware learner does what the naive one does, and a comparison of both compares noise.
+    If q, the choice that the learner imagines, is even over the mini-batch, or the awareness step
+    much shorter than the naive one, an aware learner does what the naive one does, and a comparison
+    of both compares noise.
 
     Args:
         task: the task.
@@ -45,9 +46,9 @@ def awareness(
         **settings: single numbers, as in :class:`ital.teaching.Run`.
 
     Returns:
-        One row per aware learner, means over the seeds: its ``beta``, ``sharpness`` (the mean probability of the most
-        probable example under q), ``even`` (the sharpness of an even q), and ``step`` (the length of the awareness step
-        over that of the naive one).
+        One row per aware learner, means over the seeds: its ``beta``, ``sharpness`` (the mean
+        probability of the most probable example under q), ``even`` (the sharpness of an even q),
+        and ``step`` (the length of the awareness step over that of the naive one).
 
     Raises:
         InputError: if the parts or the numbers are not valid.
@@ -64,22 +65,26 @@ def awareness(
     check_parts(task, teacher, learners, run.choices)
     rows = []
     for session in open_sessions(task, teacher, learners, run):
-        if not all(hasattr(each.settings, "literal") for each in session.learners):
+        # Only rules of two steps have an awareness step.
+        if not all(hasattr(lane.settings, "literal") for lane in session.learners):
             continue
         found = _at_start(session.program, session.numbers, session.starts)
-        sharpness, even, step = (np.asarray(each).mean(axis=0) for each in found)
-        for lane, each in enumerate(session.learners):
-            beta = float(np.mean(each.settings.beta))
-            if beta != 0:
-                rows.append(
-                    (each.label, beta, float(sharpness[lane]), float(even[lane]), float(step[lane]))
-                )
+        sharpness, even, step = (np.asarray(per_seed).mean(axis=0) for per_seed in found)
+        for lane, aware in enumerate(session.learners):
+            beta = float(np.mean(aware.settings.beta))
+            if beta == 0:
+                continue
+            row = {"method": aware.label, "beta": beta, "sharpness": float(sharpness[lane])}
+            rows.append(row | {"even": float(even[lane]), "step": float(step[lane])})
     return pd.DataFrame(rows, columns=["method", "beta", "sharpness", "even", "step"])
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array, Array]:
-    """Sharpness of q, that of an even q, and the relative length of the awareness step, each (seed, lane)."""
+    """Return sharpness of q, that of an even q, and relative length of the awareness step.
+
+    Each has the axes (seed, lane).
+    """
 
     def of_lane(
         world: World, seed: Array, start: Params, lane: LaneNumbers
@@ -91,21 +96,18 @@ def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array
             drawn = draw(program, world, key)
             lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
             imagined = imagine(lesson, start, settings.literal, "imitated")
-            q = imagined_choice(
-                settings.beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen
-            )
+            seen = in_view(lesson, settings.view)
+            q = imagined_choice(settings.beta, imagined.volumes, seen, lesson.chosen)
             after = awareness_step(
                 settings.beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients
             )
             naive = squared_norm(add_scaled(imagined.naive, -1.0, start))
             aware = squared_norm(add_scaled(after, -1.0, imagined.naive))
             same = copies(drawn.batch, program.batch_size)
-            even = in_view(lesson, settings.view) / settings.view
-            sharpest, flattest = (
-                jnp.max(jnp.sum(jnp.where(same, each, 0.0), axis=-1)) for each in (q, even)
-            )
-            return sharpest, flattest, jnp.sqrt(aware / naive)
+            largest = functools.partial(_largest_probability, same)
+            return largest(q), largest(seen / settings.view), jnp.sqrt(aware / naive)
 
+        # The mini-batches of ``beta="auto"``: what it found is judged on the same ones.
         keys = jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
         return jax.tree.map(functools.partial(jnp.mean, axis=0), jax.vmap(of_batch)(keys))
 
@@ -114,13 +116,23 @@ def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array
     ) -> tuple[Array, Array, Array]:
         return jax.vmap(functools.partial(of_lane, world, seed, start))(lanes)
 
-    axes = numbers.world_axes(program), 0, 0, 0
+    axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):
         return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
 
 
+def _largest_probability(same: Array, probabilities: Array) -> Array:
+    """Return the probability of the most probable example; copies count as one.
+
+    Args:
+        same: which examples are copies of one another (B, B).
+        probabilities: the probability of each example (B,).
+    """
+    return jnp.max(jnp.sum(jnp.where(same, probabilities, 0.0), axis=-1))
+
+
 def awareness_in_words(found: "pd.DataFrame") -> list[str]:
-    """A line for each aware learner.
+    """Return a line for each aware learner.
 
     Args:
         found: what :func:`awareness` returned.
@@ -129,7 +141,8 @@ def awareness_in_words(found: "pd.DataFrame") -> list[str]:
         The lines.
     """
     return [
-        f"{row['method']}: β = {row['beta']:.3g}; q gives its likeliest example {row['sharpness']:.0%} (even: "
-        f"{row['even']:.0%}); the awareness step is {row['step']:.2g} times as long as the naive one (at the start)"
+        f"{row['method']}: β = {row['beta']:.3g}; "
+        f"q gives its likeliest example {row['sharpness']:.0%} (even: {row['even']:.0%}); "
+        f"the awareness step is {row['step']:.2g} times as long as the naive one (at the start)"
         for row in found.to_dict("records")
     ]

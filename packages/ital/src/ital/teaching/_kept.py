@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CURVES = "curves.nc"
-FOLDERS_SEARCHED = 1000  # for a run to suggest: the folder that was named may be the whole disk
+# How many folders are searched for a run to suggest: the one that was named may be the whole disk.
+FOLDERS_SEARCHED = 1000
 DESCRIBED = "task_description"
 """The attribute of a stored result that holds what figures need to know about its task, as JSON."""
 
 
 def described(task: Task) -> dict[str, Any]:
-    """A task as plain data: what figures and tables need, and the settings to make it again.
+    """Return a task as plain data: what figures and tables need, and the settings to make it again.
 
     Args:
         task: the task.
@@ -43,7 +44,9 @@ def described(task: Task) -> dict[str, Any]:
 
 
 def task_from(description: Mapping[str, Any]) -> Task:
-    """The task of a description: rebuilt if it is registered, else one that can be drawn but not taught.
+    """Return the task of a description.
+
+    It is rebuilt if it is registered; else it can be drawn but not taught.
 
     Args:
         description: what :func:`described` returned.
@@ -51,20 +54,21 @@ def task_from(description: Mapping[str, Any]) -> Task:
     Returns:
         The task.
     """
+    name = description["name"]
     settings = description["settings"]
+    # Settings of a task are not always arguments of its constructor: try it without any first.
     choices: tuple[Mapping[str, Any], ...] = ({}, settings)
     for options in choices:
-        made = _made(description["name"], options)
+        made = _made_with(name, options)
         if made is not None and described(made)["settings"] == settings:
             return made
     metrics = {name: Metric(*metric) for name, metric in description["metrics"].items()}
-    return _shown_only(
-        description["name"], description["title"], metrics, tuple(description["panels"]), settings
-    )
+    panels = tuple(description["panels"])
+    return _to_draw_only(name, description["title"], metrics, panels, settings)
 
 
-def _made(name: str, options: Mapping[str, Any]) -> Task | None:
-    """A registered task with these options; None if there is none, or it does not take them."""
+def _made_with(name: str, options: Mapping[str, Any]) -> Task | None:
+    """Return a registered task with these options; None if there is none that takes them."""
     if name not in tasks.REGISTRY:
         return None
     try:
@@ -73,18 +77,19 @@ def _made(name: str, options: Mapping[str, Any]) -> Task | None:
         return None
 
 
-def _shown_only(
+def _to_draw_only(
     name: str,
     title: str,
     metrics: Mapping[str, Metric],
     panels: tuple[str, ...],
     settings: Mapping[str, Any],
 ) -> Task:
-    """A task without its functions, only for tables and figures."""
+    """Return a task without its functions, only for tables and figures."""
 
     def absent(*arguments: Any, **options: Any) -> NoReturn:
         raise InputError(
-            f"task {name!r} was read from a file, which holds only its curves: make the task again to teach it"
+            f"task {name!r} was read from a file, which holds only its curves: "
+            "make the task again to teach it"
         )
 
     rules = Rules(absent, absent, absent, absent, absent, absent, absent)
@@ -92,7 +97,7 @@ def _shown_only(
 
 
 def task_of(attributes: Mapping[str, Any]) -> Task:
-    """The task of a stored run or sweep.
+    """Return the task of a stored run or sweep.
 
     Args:
         attributes: the attributes of its file.
@@ -103,16 +108,21 @@ def task_of(attributes: Mapping[str, Any]) -> Task:
     if DESCRIBED in attributes:
         return task_from(json.loads(attributes[DESCRIBED]))
     name = str(attributes.get("task", "unknown"))
-    made = _made(name, {})
+    made = _made_with(name, {})
     if made is None:
-        return _shown_only(name, name, {}, (), {})
+        return _to_draw_only(name, name, {}, (), {})
+    # Files of older versions hold the settings as attributes, each on its own.
+    description = described(made)
     settings = {
-        key: attributes.get(key, value) for key, value in described(made)["settings"].items()
+        key: _as_plain(attributes.get(key, default))
+        for key, default in description["settings"].items()
     }
-    plain = {
-        key: value.item() if hasattr(value, "item") else value for key, value in settings.items()
-    }
-    return task_from(described(made) | {"settings": plain})
+    return task_from(description | {"settings": settings})
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a number of a file as one of Python's; other values as they are."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = True) -> list[Path]:
@@ -131,14 +141,16 @@ def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = T
 
     summary = folder / "summary.csv"
     write(summary, summarise(curves).to_csv(index=False).encode())
-    return [
-        summary,
-        *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ()),
-    ]
+    if not draw:
+        return [summary]
+    figure = figures.plot_curves(curves, task)
+    return [summary, *figures.save(figure, folder / "curves")]
 
 
 def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
-    """Write every measured value as CSV, if asked for, or if such a file exists and would be out of date.
+    """Write every measured value as CSV, if asked for.
+
+    An existing file is written too, because it would be out of date.
 
     Args:
         curves: curves of a run, or the grid of a sweep.
@@ -155,7 +167,10 @@ def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
 
 
 def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -> list[Path]:
-    """Write ``curves.nc``, the summary and the figures; an existing run is replaced only with ``overwrite``."""
+    """Write ``curves.nc``, the summary and the figures.
+
+    An existing run is replaced only with ``overwrite``.
+    """
     file = folder / CURVES
     if file.exists() and not overwrite:
         raise InputError(f"{file} exists already: choose another folder, or pass overwrite=True")
@@ -168,7 +183,10 @@ def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -
 
 
 def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
-    """Curves and task of a run written by ``ital run`` or :meth:`ital.Result.save`, from its folder or file."""
+    """Read curves and task of a run from its folder or file.
+
+    ``ital run`` and :meth:`ital.Result.save` write it.
+    """
     file = folder / CURVES if folder.is_dir() else folder
     if not file.is_file():
         raise InputError(f"{folder} holds no run: {_hint(folder)}")
@@ -184,10 +202,11 @@ def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
 
 
 def _hint(folder: Path) -> str:
+    """Return what to do about a folder without a run."""
     if (folder / CURVES).is_dir():
         return f"{folder / CURVES} is a folder, not a file"
     below = itertools.islice(_folders_below(folder), FOLDERS_SEARCHED)
-    found = [str(place) for place in below if os.path.isfile(place / CURVES)]
+    found = [str(each) for each in below if os.path.isfile(each / CURVES)]
     if found:
         return f"there is one in {' and in '.join(sorted(found)[:3])}"
     if (folder / "sweep.nc").is_file():
@@ -196,7 +215,7 @@ def _hint(folder: Path) -> str:
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:
-    """All folders below a folder, those that are nearest first."""
+    """Yield all folders below a folder, those that are nearest first."""
     waiting = collections.deque([folder])
     while waiting:
         try:
@@ -204,7 +223,8 @@ def _folders_below(folder: Path) -> Iterator[Path]:
             below = sorted(
                 Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
             )
-        except OSError:  # it is no folder, or not ours to read
+        except OSError:
+            # It is no folder, or not ours to read.
             continue
         waiting.extend(below)
         yield from below

@@ -1,7 +1,8 @@
-"""Live teachers: a person, a notebook or another program chooses, and the learner takes one step after each choice.
+"""Live teachers: a person, a notebook or another program chooses, and the learner takes a step.
 
-A live session has one lane, whose teacher reads its choice from the lane's numbers. Its steps are those of the compiled
-block: with the choices of the cooperative teacher, it gives the same parameters as :func:`ital.teach`.
+A live session has one lane, whose teacher reads its choice from the lane's numbers. Its steps are
+those of the compiled block: with the choices of the cooperative teacher, it gives the same
+parameters as :func:`ital.teach`.
 """
 
 import functools
@@ -22,7 +23,7 @@ from ital.tasks import Task, World
 from ital.teachers import Teacher, TeacherView
 from ital.teaching._choose import view_of
 from ital.teaching._lanes import open_sessions, version_of
-from ital.teaching._live_files import plain, read_session, write_session
+from ital.teaching._live_files import as_read_back, read_session, write_session
 from ital.teaching._parts import check_parts, parts
 from ital.teaching._program import (
     STEPS,
@@ -44,19 +45,23 @@ from ital.tools.types import Array, Params
 if TYPE_CHECKING:
     import xarray as xr
 
-NOBODY = -1.0  # in place of an index: no choice has been made yet
+# In place of an index: no choice has been made yet.
+NOBODY = -1.0
 
 
-def _given(key: Any, view: TeacherView, index: Array) -> Array:
-    """The index in the lane's numbers; before the first choice (for β = "auto"), the cooperative teacher's index."""
+def _index_given(key: Any, view: TeacherView, index: Array) -> Array:
+    """Return the index in the lane's numbers."""
+    # Before the first choice ``beta="auto"`` needs one: it takes the cooperative teacher's.
     return jnp.where(index < 0, jnp.argmax(view.volumes), index.astype(int))
 
 
-LIVE = Teacher("live", _given, settings=NOBODY)
+LIVE = Teacher("live", _index_given, settings=NOBODY)
 
 
 class Live:
-    """A learner that waits for the teacher's next choice. Made by :func:`ital.session` and :func:`ital.load_session`.
+    """A learner that waits for the teacher's next choice.
+
+    Made by :func:`ital.session` and :func:`ital.load_session`.
 
     Args:
         task: the task.
@@ -68,8 +73,11 @@ class Live:
         keep_programs()
         run.check(task, [learner])
         check_parts(task, LIVE, [learner], run.choices)
-        self.task, self.learner, self.run = task, learner, run
+        self.task = task
+        self.learner = learner
+        self.run = run
         self.choices: list[int] = []
+        # What the teacher sees of the next step: computed when it is asked for.
         self._view: TeacherView | None = None
         # No exam: it takes seconds, too long for an interactive session.
         (self._session,) = open_sessions(task._replace(exam=None), LIVE, [learner], run)
@@ -78,7 +86,8 @@ class Live:
         self._recording.blocks[0].append(self._session.at_start)
 
     def __repr__(self) -> str:
-        return f"<live session: {self.task.name}, {self.learner.name}, step={self.step}, steps={self.steps}>"
+        at = f"step={self.step}, steps={self.steps}"
+        return f"<live session: {self.task.name}, {self.learner.name}, {at}>"
 
     @property
     def step(self) -> int:
@@ -92,22 +101,27 @@ class Live:
 
     @property
     def view(self) -> TeacherView:
-        """Everything that a machine teacher would see of the next step; raises InputError at the end of the session."""
+        """Everything that a machine teacher would see of the next step.
+
+        Raises InputError at the end of the session.
+        """
         self._refuse_after_end()
         if self._view is None:
-            self._view = jax.tree.map(
-                np.asarray, _look(self._session.program, self._numbers, self._session.carry)
-            )
+            seen = _look(self._session.program, self._numbers, self._session.carry)
+            self._view = jax.tree.map(np.asarray, seen)
         return self._view
 
     @property
     def candidates(self) -> Any:
-        """The mini-batch as the teacher sees it: rows and labels, or states and actions, along the first axis."""
+        """The mini-batch as the teacher sees it, along the first axis.
+
+        That is rows and labels, or states and actions.
+        """
         return self.view.examples
 
     @property
     def volumes(self) -> np.ndarray:
-        """The imitated teaching volume of every candidate: what the cooperative teacher maximises."""
+        """The imitated teaching volume of every candidate; the cooperative teacher maximises it."""
         return np.asarray(self.view.volumes)
 
     @property
@@ -118,10 +132,10 @@ class Live:
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics after the latest choice, or at the start."""
-        rows = self._recording.blocks[0][-1].rows.items()
+        latest = self._recording.blocks[0][-1].rows
         return {
             name.removeprefix(SIGNAL): float(row[-1, 0, 0])
-            for name, row in rows
+            for name, row in latest.items()
             if name not in (FINITE, PATH)
         }
 
@@ -150,28 +164,31 @@ class Live:
             InputError: if there is no such candidate, or the session is at its end.
         """
         self._refuse_after_end()
-        size = self.run.batch_size
-        try:
-            place = operator.index(index)
-        except TypeError:
-            raise InputError(
-                f"a choice is one whole number from 0 to {size - 1}, not {index!r}"
-            ) from None
-        if not 0 <= place < size:
-            raise InputError(
-                f"choice {place} is not in the mini-batch: choose from 0 to {size - 1}"
-            )
-        chosen = self._session.layout.spread(spread(place, (1, 1)))
-        self._session.numbers = self._numbers._replace(
-            lanes=self._numbers.lanes._replace(teacher=chosen)
-        )
+        chosen = self._checked_choice(index)
+        # The teacher of the compiled block reads its choice from the lane's numbers.
+        teacher = self._session.layout.spread(spread(chosen, (1, 1)))
+        lanes = self._numbers.lanes._replace(teacher=teacher)
+        self._session.numbers = self._numbers._replace(lanes=lanes)
         self._recording.blocks[0].append(self._session.advance(1))
-        self.choices.append(place)
+        self.choices.append(chosen)
         self._view = None
         return self.metrics
 
+    def _checked_choice(self, index: Any) -> int:
+        """Return the index of a candidate as a number; raise InputError if there is none."""
+        last = self.run.batch_size - 1
+        try:
+            chosen = operator.index(index)
+        except TypeError:
+            raise InputError(
+                f"a choice is one whole number from 0 to {last}, not {index!r}"
+            ) from None
+        if not 0 <= chosen <= last:
+            raise InputError(f"choice {chosen} is not in the mini-batch: choose from 0 to {last}")
+        return chosen
+
     def save(self, file: Path | str) -> Path:
-        """Write the session to a small JSON file: its settings, every choice, and the resulting metrics.
+        """Write the session to a small JSON file: its settings, every choice, and its metrics.
 
         Args:
             file: the file; an existing one is replaced.
@@ -183,29 +200,32 @@ class Live:
             InputError: if a number of the run cannot be written.
             OSError: if the file cannot be written.
         """
-        return write_session(
-            Path(file), {**self.identity, "choices": self.choices, "metrics": self.metrics}
-        )
+        content = {**self.identity, "choices": self.choices, "metrics": self.metrics}
+        return write_session(Path(file), content)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What identifies this session: its parts, their versions, and all numbers."""
-        lanes, start = self._numbers.lanes, self.run.start_on(self.task)
-        named = {"form": self.run.forms(1)[0].name, "optimizer": self.run.optimizer_name}
+        lanes = self._numbers.lanes
+        numbers = (lanes.lr, lanes.form, lanes.learner)
+        # What the user may write in several ways has one spelling here.
+        run = asdict(self.run)
+        if self.run.init:
+            run["init"] = str(self.run.start_on(self.task))
+        run["form"] = self.run.forms(1)[0].name
+        run["optimizer"] = self.run.optimizer_name
         return {
             "task": self.task.name,
             "task_settings": dict(self.task.settings),
             "data_version": self.task.data_version,
             "learner": self.learner.name,
             "version": version_of(LIVE, self.learner),
-            "run": asdict(self.run) | {"init": self.run.init and str(start)} | named,
-            "numbers": [
-                np.ravel(leaf).tolist()
-                for leaf in jax.tree.leaves((lanes.lr, lanes.form, lanes.learner))
-            ],
+            "run": run,
+            "numbers": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves(numbers)],
         }
 
     def _refuse_after_end(self) -> None:
+        """Raise InputError if no step is left."""
         if self.step >= self.steps:
             raise InputError(
                 f"the session has ended after {self.steps} steps: open a session with more steps"
@@ -222,7 +242,8 @@ def session(
         task: the task, or its registered name.
         learner: the learner, or its registered name.
         seed: the seed of the world, the start and the mini-batches, as in :func:`ital.teach`.
-        **settings: the numbers of the run, such as ``steps=2000`` or ``lr=1e-3``: see :class:`ital.teaching.Run`.
+        **settings: the numbers of the run, such as ``steps=2000`` or ``lr=1e-3``: see
+            :class:`ital.teaching.Run`.
 
     Returns:
         The session, before its first step.
@@ -243,7 +264,9 @@ def session(
 def load_session(
     file: Path | str, task: Task | None = None, learner: Learner | None = None
 ) -> Live:
-    """Resume a saved session: open it and repeat its steps, which gives the same parameters bit for bit.
+    """Resume a saved session: open it and repeat its steps.
+
+    That gives the same parameters bit for bit.
 
     Args:
         file: a file that ``save`` wrote.
@@ -259,18 +282,20 @@ def load_session(
     stored = read_session(Path(file))
     made, _, learners = parts(task or stored["task"], LIVE, learner or stored["learner"])
     live = Live(made, learners[0], Run(**stored["run"]))
-    for name, value in plain(live.identity).items():
+    for name, value in as_read_back(live.identity).items():
         if value != stored.get(name):
+            # The task or the learner was given, and it is another than the saved one.
             part = "learner" if name in ("learner", "numbers") else "task"
             raise InputError(
-                f"{file}: the {name.replace('_', ' ')} differ: pass the saved {part} to load_session"
+                f"{file}: the {name.replace('_', ' ')} differ: "
+                f"pass the saved {part} to load_session"
             )
     for index in stored["choices"]:
         live.choose(index)
+    # Another machine rounds differently; a task whose data changed leads much farther away.
     for name, value in live.metrics.items():
-        if not np.isclose(
-            value, stored["metrics"].get(name, math.nan), rtol=1e-3, atol=1e-6, equal_nan=True
-        ):
+        saved = stored["metrics"].get(name, math.nan)
+        if not np.isclose(value, saved, rtol=1e-3, atol=1e-6, equal_nan=True):
             raise InputError(
                 f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task"
             )
@@ -279,22 +304,21 @@ def load_session(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
-    """What the teacher sees of the next step, in a session with one lane and one seed."""
+    """Return what the teacher sees of the next step, in a session with one lane and one seed."""
 
     def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> TeacherView:
-        drawn = draw(
-            program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step)
-        )
+        # The same key as in the compiled block, so that the next step shows the same mini-batch.
+        key = jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step)
+        drawn = draw(program, world, key)
         per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
         scene = meet(program, world, drawn, lane.params, lane.previous)
-        seen = view_of(
-            program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr
-        )
-        return seen._replace(model=None)  # code, not data
+        moment = Moment(carry.step, numbers.last_step)
+        seen = view_of(program, world, drawn, scene, moment, per_lane.lr)
+        # The model is code, not data: a compiled function cannot return it.
+        return seen._replace(model=None)
 
     axes = (numbers.world_axes(program), 0, 0, 0)
+    per_seed = (numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes)
     with traced_for(program.platform):
-        seen = jax.vmap(of_seed, in_axes=axes)(
-            numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes
-        )
+        seen = jax.vmap(of_seed, in_axes=axes)(*per_seed)
     return jax.tree.map(lambda leaf: leaf[0], seen)

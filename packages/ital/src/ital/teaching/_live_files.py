@@ -9,28 +9,25 @@ from ital.errors import InputError
 from ital.tools import files
 
 FORMAT = 1
-LATER = {
-    "choices": 1,
-    "optimizer": None,
-}  # settings of a run that older files do not hold, as these runs had them
+# Settings of a run that older files do not hold, as these runs had them.
+LATER = {"choices": 1, "optimizer": None}
 
 
-def plain(content: dict[str, Any]) -> dict[str, Any]:
-    """The content as read back from a file; values that JSON does not support become text."""
+def as_read_back(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content as a file gives it back; values that JSON does not support become text."""
     return dict(json.loads(json.dumps(content, default=str)))
 
 
 def write_session(file: Path, content: dict[str, Any]) -> Path:
     """Write the file, with its format and its checksum."""
-    content = plain({"ital_session": FORMAT, **content})
-    files.write(
-        file, json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n"
-    )
+    content = as_read_back({"ital_session": FORMAT, **content})
+    with_checksum = {**content, "checksum": _checksum(content)}
+    files.write(file, json.dumps(with_checksum, indent=1).encode() + b"\n")
     return file
 
 
 def read_session(file: Path) -> dict[str, Any]:
-    """The content of the file; raises InputError if it is not what was written."""
+    """Read the content of the file; raise InputError if it is not what was written."""
     files.check_readable(file, f"the live session {file}")
     try:
         content = dict(json.loads(file.read_bytes()))
@@ -39,12 +36,15 @@ def read_session(file: Path) -> dict[str, Any]:
         intact = False
     if not intact:
         raise InputError(f"{file}: damaged, or not a saved live session")
-    if content["ital_session"] != FORMAT:
+    stored_format = content["ital_session"]
+    if stored_format != FORMAT:
         raise InputError(
-            f"{file}: format {content['ital_session']}, but this version of ital reads format {FORMAT}"
+            f"{file}: format {stored_format}, but this version of ital reads format {FORMAT}"
         )
     return content | {"run": LATER | content["run"]}
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    """Return the checksum of the content, whatever the order of its keys."""
+    in_order = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(in_order.encode()).hexdigest()

@@ -13,7 +13,7 @@ from ital.teachers import Teacher
 def parts(
     task: Task | str, teacher: Teacher | str, learner: Learner | str | Sequence[Learner | str]
 ) -> tuple[Task, Teacher, list[Learner]]:
-    """The parts of an experiment; those given by name are made.
+    """Return the parts of an experiment; make those that are given by name.
 
     Args:
         task: a task or its name.
@@ -26,25 +26,20 @@ def parts(
     Raises:
         InputError: if a name is unknown, or a part has the wrong type.
     """
-    task = tasks.make(task) if isinstance(task, str) else task
+    if isinstance(task, str):
+        task = tasks.make(task)
     if isinstance(teacher, str):
         _check_role("teacher", teacher, teachers.REGISTRY, "learner", learners.REGISTRY)
         teacher = teachers.make(teacher)
-    listed: Sequence[Any] = (
-        learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
-    )
+    # A learner is a named tuple: it is one learner, not several.
+    listed: list[Any] = [learner]
+    if isinstance(learner, list | tuple) and type(learner) is not Learner:
+        listed = list(learner)
     made = [_learner(part) if isinstance(part, str) else part for part in listed]
-    expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
-        ("task", task, Task, "ital.tasks.regression()"),
-        ("teacher", teacher, Teacher, "ital.teachers.cooperative()"),
-        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in made),
-    ]
-    for role, part, kind, example in expected:
-        if not isinstance(part, kind):
-            hint = "; it is a function: call it" if callable(part) else _other_role(part)
-            raise InputError(
-                f"expected a {role} such as {example}, or its name, not {part!r}{hint}"
-            )
+    _check_type("task", task, Task, "ital.tasks.regression()")
+    _check_type("teacher", teacher, Teacher, "ital.teachers.cooperative()")
+    for part in made:
+        _check_type("learner", part, Learner, "ital.learners.teacher_aware()")
     return task, teacher, made
 
 
@@ -53,17 +48,26 @@ def _learner(name: str) -> Learner:
     return learners.make(name)
 
 
+def _check_type(role: str, part: Any, kind: type, example: str) -> None:
+    """Raise InputError for a part that is not of its kind."""
+    if isinstance(part, kind):
+        return
+    # A likely slip: the constructor itself, without a call.
+    hint = "; it is a function: call it" if callable(part) else _other_role(part)
+    raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
+
+
 def _check_role(
-    role: str, name: str, known: Container[str], other: str, others: Container[str]
+    role: str, name: str, registered: Container[str], other: str, others: Container[str]
 ) -> None:
-    """Raise InputError for the name of a learner in the place of the teacher, or the reverse."""
-    plain = name.partition(":")[0]
-    if plain in others and plain not in known:
+    """Raise InputError for the name of a learner in place of a teacher's, or the reverse."""
+    base = name.partition(":")[0]
+    if base in others and base not in registered:
         raise InputError(f"{name!r} is a {other}, not a {role}: give it as {other}={name!r}")
 
 
 def _other_role(part: Any) -> str:
-    """What a part of another kind is."""
+    """Return what a part of another kind is."""
     for kind, role in ((Task, "task"), (Teacher, "teacher"), (Learner, "learner")):
         if isinstance(part, kind):
             return f"; it is a {role}: give it as {role}=…"
@@ -80,25 +84,31 @@ def check_parts(task: Task, teacher: Teacher, taught: Sequence[Learner], choices
         choices: number of examples to choose in a step.
 
     Raises:
-        InputError: if a part needs what the task does not offer, or the teacher cannot choose several.
+        InputError: if a part needs what the task does not offer, or the teacher cannot choose
+            several.
     """
-    # The omniscient teacher's volumes are those of a step along a gradient.
-    needed = (*teacher.needs, "gradients") if teacher.omniscient else teacher.needs
-    named = [
-        ("teacher", teacher.name, needed),
-        *(("method", part.name, part.needs) for part in taught),
-    ]
-    for role, name, needs in named:
-        missing = [need for need in needs if need not in task.offers]
-        if missing:
-            raise InputError(
-                f"{role} {name!r} makes no sense on task {task.name!r}: it needs {missing[0]}, "
-                f"and the task offers {', '.join(task.offers) or 'nothing'}"
-            )
+    teacher_needs = teacher.needs
+    if teacher.omniscient:
+        # The omniscient teacher's volumes are those of a step along a gradient.
+        teacher_needs = (*teacher.needs, "gradients")
+    _check_needs(task, f"teacher {teacher.name!r}", teacher_needs)
+    for learner in taught:
+        _check_needs(task, f"method {learner.name!r}", learner.needs)
     if choices > 1 and teacher.several is None:
         raise InputError(
-            f"teacher {teacher.name!r} chooses one example in each step: leave out choices ({choices})"
+            f"teacher {teacher.name!r} chooses one example in each step: "
+            f"leave out choices ({choices})"
         )
+
+
+def _check_needs(task: Task, who: str, needs: Sequence[str]) -> None:
+    """Raise InputError for a part that needs what the task does not offer."""
+    for need in needs:
+        if need not in task.offers:
+            raise InputError(
+                f"{who} makes no sense on task {task.name!r}: it needs {need}, "
+                f"and the task offers {', '.join(task.offers) or 'nothing'}"
+            )
 
 
 def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool = False) -> None:

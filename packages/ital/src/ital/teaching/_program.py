@@ -269,3 +269,8 @@ def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     missing_axes = len(shape) - numbers.ndim
     with_lane_axes = numbers.reshape(numbers.shape + (1,) * missing_axes)
     return np.broadcast_to(with_lane_axes, shape)
+
+
+def intervals_in(steps: int, length: int) -> int:
+    """Return how many intervals of a length cover so many steps; the last may be shorter."""
+    return -(-steps // length)

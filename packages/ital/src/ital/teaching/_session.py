@@ -1,4 +1,7 @@
-"""A session: lanes that share one program. The host runs them in blocks, and takes exams and resumes between blocks."""
+"""A session: lanes that share one program.
+
+The host runs them in blocks. It takes exams and resumes between blocks.
+"""
 
 import functools
 import time
@@ -14,10 +17,20 @@ from ital.models import Init
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Exam
 from ital.teaching import _block, _start
-from ital.teaching._program import OUTSIDE, Carry, Measurement, Numbers, Program, spread, whole
+from ital.teaching._program import (
+    OUTSIDE,
+    Carry,
+    Measurement,
+    Numbers,
+    Program,
+    intervals_in,
+    spread,
+    whole,
+)
 from ital.tools.devices import Layout
 from ital.tools.types import Array
 
+# How long the host waits for a block: so often can it report and be stopped.
 SECONDS_PER_BLOCK = 0.5
 
 
@@ -34,10 +47,11 @@ class Block(NamedTuple):
 
 
 class Session:
-    """Lanes that share one program: learners with one rule, taught on the same seeds. Made by :func:`open_sessions`.
+    """Lanes that share one program: learners with one rule, taught on the same seeds.
 
-    The carry between blocks is its whole state: a session that gets the carry of another resumes it bit for bit.
-    ``state`` is the carry as plain arrays, independent of the devices.
+    Made by :func:`open_sessions`. The carry between blocks is its whole state: a session that gets
+    the carry of another resumes it bit for bit. ``state`` is the carry as plain arrays, independent
+    of the devices.
 
     Args:
         program: the code.
@@ -64,16 +78,21 @@ class Session:
         teacher: str = "",
         exam: Exam | None = None,
     ) -> None:
-        self.program, self.learners, self.layout = program, learners, layout
+        self.program = program
+        self.learners = learners
+        self.layout = layout
         self.teacher = teacher
         self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
-        self.steps, self.eval_every, self.exam = steps, eval_every, exam
+        self.steps = steps
+        self.eval_every = eval_every
+        self.exam = exam
         self.stride = int(numbers.every)
         self.starts = _start.start(program, init.kind, spread(init.scale, ()), self.numbers)
         lanes, references = _start.begin(program, self.numbers, self.starts)
         self.references = jax.tree.map(self._on_host, references)
         self.carry = Carry(layout.copied(whole(0)), lanes)
-        self.begun = False  # whether the measurement at the start has been reported
+        # Whether the measurement at the start has been reported.
+        self.begun = False
 
     def _on_host(self, leaf: Array) -> np.ndarray:
         return self.layout.cut(np.asarray(leaf))
@@ -105,52 +124,67 @@ class Session:
             InputError: if the teacher chose an index outside the mini-batch.
         """
         first = int(self.carry.step)
-        intervals = min(intervals, _block.BLOCK, -(-(self.steps - first) // self.stride))
+        left = intervals_in(self.steps - first, self.stride)
+        intervals = min(intervals, _block.BLOCK, left)
         measured = self._run(self.numbers, intervals)
+        # The last interval ends with the run, wherever that is.
         ends = first + self.stride * np.arange(1, intervals + 1)
-        steps, rows = np.minimum(ends, self.steps), self._rows(measured, intervals)
+        steps = np.minimum(ends, self.steps)
+        rows = self._rows(measured, intervals)
         self._check_choices(rows.pop(OUTSIDE), [first, *map(int, steps)])
         return Block(steps, rows)
 
     def _check_choices(self, outside: np.ndarray, bounds: Sequence[int]) -> None:
-        """Raise InputError for choices outside the mini-batch; ``outside`` has a row per interval of ``bounds``."""
+        """Raise InputError for choices outside the mini-batch.
+
+        Args:
+            outside: how many there were, (interval, seed, lane).
+            bounds: the steps between which the intervals lie, one more than intervals.
+        """
         intervals, _, lanes = np.nonzero(outside)
-        if len(intervals):
-            i, lane = intervals[0], self.learners[lanes[0]].name
-            raise InputError(
-                f"teacher {self.teacher!r} chose an index outside the mini-batch in steps {bounds[i]} to "
-                f"{bounds[i + 1] - 1} (method {lane!r}): it must choose from 0 to {self.program.batch_size - 1}"
-            )
+        if not len(intervals):
+            return
+        first = bounds[intervals[0]]
+        last = bounds[intervals[0] + 1] - 1
+        method = self.learners[lanes[0]].name
+        raise InputError(
+            f"teacher {self.teacher!r} chose an index outside the mini-batch in steps {first} to "
+            f"{last} (method {method!r}): it must choose from 0 to {self.program.batch_size - 1}"
+        )
 
     @functools.cached_property
     def at_start(self) -> Block:
         """The measurement before the first step: an interval of no steps."""
-        measured = self._run(self.numbers._replace(every=self.layout.copied(whole(0))), 1)
+        no_steps = self.numbers._replace(every=self.layout.copied(whole(0)))
+        measured = self._run(no_steps, 1)
         rows = self._rows(measured._replace(signals={}), 1)
-        rows.pop(OUTSIDE)  # nothing was chosen yet
+        # Nothing was chosen yet.
+        rows.pop(OUTSIDE)
         return Block(np.zeros(1, int), rows)
 
     def _run(self, numbers: Numbers, intervals: int) -> Measurement:
+        """Run so many intervals; keep the carry, and return all rows of the block."""
         self.carry, measured = _block.run_block(self.program, numbers, self.carry, whole(intervals))
         return measured
 
     def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
-        per_lane = {
-            **measured.metrics,
-            **{SIGNAL + name: row for name, row in measured.signals.items()},
-        }
+        """Return the measured rows: a block has room for more, and devices fill up the seeds."""
+        per_lane = dict(measured.metrics)
+        per_lane |= {SIGNAL + name: row for name, row in measured.signals.items()}
         rows = {
             name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()
         }
-        path = jax.tree.leaves(measured.watched)  # with several devices, each has a first seed
-        return rows | (
-            {PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {}
-        )
+        path = jax.tree.leaves(measured.watched)
+        if len(path) == 1:
+            # With several devices, each has a first seed: only that of the first device counts.
+            rows[PATH] = np.asarray(path[0])[:intervals, : len(self.learners)]
+        return rows
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
         """Run to the end in blocks of about half a second.
 
-        The measurement at the start comes first, if it has not been reported yet; exams are taken when they are due.
+        The measurement at the start comes first, if it has not been reported yet; exams are taken
+        when they are due.
 
         Args:
             show: called with the share of an exam that is done, from 0 to 1.
@@ -167,26 +201,29 @@ class Session:
         while self.step < self.steps:
             began = time.perf_counter()
             due = next((step for step in self.exams if step > self.step), self.steps)
-            taken = min(intervals, -(-(due - self.step) // self.stride))
+            taken = min(intervals, intervals_in(due - self.step, self.stride))
             block = self.advance(taken)
-            each = (time.perf_counter() - began) / taken
+            seconds = (time.perf_counter() - began) / taken
             yield self.examined(block, show)
-            intervals = int(np.clip(SECONDS_PER_BLOCK / each, 1, 2 * intervals))
+            # The first block may include a compilation: grow at most twofold at a time.
+            intervals = int(np.clip(SECONDS_PER_BLOCK / seconds, 1, 2 * intervals))
 
     @functools.cached_property
     def exams(self) -> list[int]:
-        """The measured steps with an exam: those that the task asks for, or the next measured step."""
+        """The measured steps with an exam: those that the task asks for, or the next measured."""
         if self.exam is None:
             return []
-        measured = (
-            -(-step // self.eval_every) * self.eval_every
-            for step in self.exam.steps
-            if step <= self.steps
-        )
-        return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
+        exams = {0, self.steps}
+        for step in self.exam.steps:
+            if step <= self.steps:
+                next_measured = intervals_in(step, self.eval_every) * self.eval_every
+                exams.add(min(next_measured, self.steps))
+        return sorted(exams)
 
     def examined(self, block: Block, show: Callable[[float], None]) -> Block:
-        """The block, with the results of an exam if one is due at its end; NaN for lanes that have diverged.
+        """Return the block, with the results of an exam if one is due at its end.
+
+        Lanes that have diverged get NaN.
 
         Args:
             block: the measurements.
@@ -197,10 +234,13 @@ class Session:
         """
         if self.exam is None or block.steps[-1] not in self.exams:
             return block
-        rows, finite = dict(block.rows), block.rows[FINITE][-1]
+        rows = dict(block.rows)
+        finite = rows[FINITE][-1]
 
         def zero_where_diverged(leaf: np.ndarray) -> np.ndarray:
-            return np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0)
+            # An exam may not end with parameters that are not finite. Axes: (seed, lane, …).
+            missing_axes = (1,) * (leaf.ndim - finite.ndim)
+            return np.where(finite.reshape(finite.shape + missing_axes), leaf, 0)
 
         safe = jax.tree.map(zero_where_diverged, self.state.lanes.params)
         for metric, values in self.exam.take(safe, show).items():

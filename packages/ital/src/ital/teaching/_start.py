@@ -1,4 +1,4 @@
-"""Before the first step: ν⁰, the memories of teacher and learners, the references, and ``beta="auto"``."""
+"""Before the first step: ν⁰, memories of teacher and learners, references, ``beta="auto"``."""
 
 import functools
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Teach learners on seeds, and return their curves."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ital.teaching._kept import read_run, write_run
 from ital.teaching._lanes import open_sessions
 from ital.teaching._parts import check_parts, parts
 from ital.teaching._recording import Recording
-from ital.teaching._run import make_run, takes_run
+from ital.teaching._run import Run, make_run, takes_run
 from ital.tools import registry
 from ital.tools.checks import path_of
 from ital.tools.platform import keep_programs
@@ -39,7 +39,8 @@ class Result:
         curves: a Dataset with dimensions (learner, seed, step).
         task: the task.
         parameters: method → its final parameters, with a leading axis of seeds.
-        memories: method → the final memory of its teacher, likewise; ``()`` for a teacher without one.
+        memories: method → the final memory of its teacher, likewise; ``()`` for a teacher without
+            one.
     """
 
     curves: "xr.Dataset"
@@ -55,9 +56,10 @@ class Result:
         ax: Any = None,
         figsize: tuple[float, float] | None = None,
     ) -> "Figure":
-        """Draw a matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
+        """Draw a matplotlib figure, one panel per metric.
 
-        A notebook shows it at the end of a cell.
+        Curves are means over seeds, with a band of ±1 standard error. A notebook shows it at the
+        end of a cell.
 
         Args:
             metrics: names of the metrics; None for the task's panels.
@@ -69,19 +71,22 @@ class Result:
             The figure.
 
         Raises:
-            InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
+            InputError: if a metric was not recorded, a method was not taught, or there are too few
+                axes.
         """
         from ital.figures import plot_curves
 
         return plot_curves(self.curves, self.task, metrics, methods=methods, ax=ax, figsize=figsize)
 
     def predict(self, x: Any, learner: str | None = None, seed: int | None = None) -> np.ndarray:
-        """Answers of a taught learner on rows of your own: labels, or targets in their own units.
+        """Return answers of a taught learner on your own rows: labels, or targets in their units.
 
-        ``result.task.encoding`` holds the units of the columns, the fitted targets and a linear learner's coefficients.
+        ``result.task.encoding`` holds the units of the columns, the fitted targets and a linear
+        learner's coefficients.
 
         Args:
-            x: rows (n, d) of the learner's view, in the units of the data that the task was made from.
+            x: rows (n, d) of the learner's view, in the units of the data that the task was made
+                from.
             learner: name of the method; None if there is only one.
             seed: the seed; None for the first.
 
@@ -90,7 +95,8 @@ class Result:
 
         Raises:
             InputError: if the task was not made by :func:`ital.tasks.from_arrays` or
-                :func:`ital.tasks.from_table`, the rows do not fit, or there is no such learner or seed.
+                :func:`ital.tasks.from_table`, the rows do not fit, or there is no such learner or
+                seed.
 
         Example:
             >>> result.predict(x_new, learner="ital")
@@ -98,16 +104,16 @@ class Result:
         encoding = self.task.encoding
         if encoding is None:
             raise InputError(
-                f"task {self.task.name!r} was not made here by from_arrays or from_table, so the units of its data "
-                "are not known: make the task and teach again"
+                f"task {self.task.name!r} was not made here by from_arrays or from_table, so the "
+                "units of its data are not known: make the task and teach again"
             )
-        params = jax.tree.map(
-            lambda leaf: leaf[self._seed(seed)], self.parameters[self._learner(learner)]
-        )
+        at = self._seed_position(seed)
+        of_all_seeds = self.parameters[self._taught_name(learner)]
+        params = jax.tree.map(lambda leaf: leaf[at], of_all_seeds)
         return np.asarray(encoding.predict(params, x))
 
-    def _learner(self, learner: str | None) -> str:
-        """The name of a method whose final parameters are known."""
+    def _taught_name(self, learner: str | None) -> str:
+        """Return the name of a method whose final parameters are known."""
         if not self.parameters:
             raise InputError("files do not hold the final parameters: teach again to predict")
         names = list(self.parameters)
@@ -121,11 +127,11 @@ class Result:
             raise InputError(registry.nearest("method", str(learner), names))
         return learner
 
-    def _seed(self, seed: int | None) -> int:
-        """The position of a seed."""
-        seeds = [int(each) for each in self.curves["seed"].values]
+    def _seed_position(self, seed: int | None) -> int:
+        """Return the position of a seed along its axis."""
         if seed is None:
             return 0
+        seeds = [int(taught) for taught in self.curves["seed"].values]
         if seed not in seeds:
             raise InputError(
                 f"seed {seed!r} was not taught: choose from {', '.join(map(str, seeds))}"
@@ -133,9 +139,9 @@ class Result:
         return seeds.index(seed)
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
-        """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures. :func:`ital.load` reads it.
+        """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures.
 
-        The final parameters are not written.
+        :func:`ital.load` reads it. The final parameters are not written.
 
         Args:
             folder: the folder to write to; it is created if needed.
@@ -159,12 +165,13 @@ class Result:
         return card(self.curves, self.task)
 
     def __repr__(self) -> str:
-        attributes, methods = self.curves.attrs, ", ".join(map(str, self.curves["learner"].values))
+        methods = ", ".join(map(str, self.curves["learner"].values))
+        teacher = self.curves.attrs.get("teacher", "")
         size = f"{self.curves.sizes['seed']} seeds, {int(self.curves['step'].values[-1])} steps"
-        return f"Result({self.task.name!r}, {attributes.get('teacher', '')!r} teacher: {methods}; {size})"
+        return f"Result({self.task.name!r}, {teacher!r} teacher: {methods}; {size})"
 
     def summary(self) -> "pd.DataFrame":
-        """Mean and standard error over seeds per method and metric, at five steps of the run.
+        """Return mean and standard error over seeds per method and metric, at five steps.
 
         Returns:
             One row per method, metric and step.
@@ -178,9 +185,9 @@ class Result:
         *,
         step: int | None = None,
     ) -> "pd.DataFrame":
-        """Compare every method with one of them, on the same seeds: paired differences, their intervals, and tests.
+        """Compare every method with one of them: paired differences, their intervals, and tests.
 
-        :func:`ital.results.latex` writes the table for a paper.
+        Differences are paired by seed. :func:`ital.results.latex` writes the table for a paper.
 
         Args:
             against: name of the method to compare with; None for ``imt``, or the first.
@@ -188,9 +195,10 @@ class Result:
             step: the step at which to compare; None for the last measured one.
 
         Returns:
-            One row per metric and other method: the mean ``difference``, its 95 % interval from ``low`` to ``high``,
-            the p-value of the paired test, the same after Holm's adjustment (``p_holm``), and the probability that a
-            seed of the method is better than a seed of the other (``improvement``).
+            One row per metric and other method: the mean ``difference``, its 95 % interval from
+            ``low`` to ``high``, the p-value of the paired test, the same after Holm's adjustment
+            (``p_holm``), and the probability that a seed of the method is better than a seed of the
+            other (``improvement``).
 
         Raises:
             InputError: if a method was not taught, or a metric not recorded at that step.
@@ -198,48 +206,55 @@ class Result:
         Example:
             >>> result.compare(against="imt", metrics=["distance"])
         """
-        better_high = [
-            name for name, metric in self.task.metrics.items() if metric.higher_is_better
-        ]
+        better_high = _higher_is_better(self.task)
         return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
 
     def awareness(self) -> "pd.DataFrame":
-        """What awareness amounted to at the start: how sharp the learner's q was, and how long its awareness step.
+        """Measure what awareness amounted to at the start.
 
-        It makes the parts again by their names, and measures 64 mini-batches per seed.
+        That is how sharp the learner's q was, and how long its awareness step. It makes the parts
+        again by their names, and measures 64 mini-batches per seed.
 
         Returns:
             One row per aware learner: see :func:`ital.teaching.awareness`.
 
         Raises:
-            InputError: if the teacher or a learner is not registered: call :func:`ital.teaching.awareness` with them.
+            InputError: if the teacher or a learner is not registered: call
+                :func:`ital.teaching.awareness` with them.
         """
         from ital.teaching._awareness import awareness
 
-        taught = self.curves.attrs
-        names = [str(name) for name in self.curves["learner"].values]
-        betas = self.curves["beta"].values
-        found = "auto" if (betas != betas[:, :1]).any() else None
-        used = betas[np.isfinite(betas) & (betas != 0)]
+        attributes = self.curves.attrs
         return awareness(
             self.task,
-            str(taught["teacher"]),
-            names,
+            str(attributes["teacher"]),
+            [str(name) for name in self.curves["learner"].values],
             seeds=[int(seed) for seed in self.curves["seed"].values],
-            beta=found or (float(used[0]) if len(used) else None),
-            lr=float(taught["lr"]),
-            batch_size=int(taught["batch_size"]),
-            init=str(taught["init"]) if self.task.init.kind != "own" else None,
+            beta=self._beta_of_run(),
+            lr=float(attributes["lr"]),
+            batch_size=int(attributes["batch_size"]),
+            init=None if self.task.init.kind == "own" else str(attributes["init"]),
         )
+
+    def _beta_of_run(self) -> float | str | None:
+        """Return the β of the run, as far as the curves tell."""
+        betas = self.curves["beta"].values
+        # Only the automatic rule gives one learner a β per seed.
+        if (betas != betas[:, :1]).any():
+            return "auto"
+        used = betas[np.isfinite(betas) & (betas != 0)]
+        return float(used[0]) if len(used) else None
 
 
 def load(folder: Path | str) -> Result:
     """Read a run that ``ital run`` or :meth:`ital.Result.save` wrote.
 
-    A registered task is rebuilt. Results of other tasks can be drawn and summarised, but not taught again.
+    A registered task is rebuilt. Results of other tasks can be drawn and summarised, but not taught
+    again.
 
     Args:
-        folder: the folder with ``curves.nc``, e.g. ``results/regression/cooperative``, or that file.
+        folder: the folder with ``curves.nc``, e.g. ``results/regression/cooperative``, or that
+            file.
 
     Returns:
         The result, without the final parameters, which files do not contain.
@@ -265,9 +280,11 @@ def teach(
     """Teach one or several learners, each on every seed, and return their learning curves.
 
     Args:
-        task: the task, e.g. ``ital.tasks.regression()``. Tasks, teachers and learners may be given by registered name.
+        task: the task, e.g. ``ital.tasks.regression()``. Tasks, teachers and learners may be given
+            by registered name.
         teacher: the teacher, which chooses the examples, e.g. ``ital.teachers.cooperative()``.
-        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, which share mini-batches and starts.
+        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, which share
+            mini-batches and starts.
         progress: show a progress bar.
         **settings: the numbers of the run, such as ``steps=2000``, ``seeds=20`` or ``lr=1e-3``: see
             :class:`ital.teaching.Run`.
@@ -300,30 +317,52 @@ def teach(
                 recording.blocks[i].append(block)
                 show(recording.done)
     curves = recording.curves(run.seed_list, [learner.name for learner in learners])
-    curves.attrs |= {
-        "task": task.name,
-        "teacher": teacher.name,
-        "lr": run.lr,
-        "init": str(run.start_on(task)),
-        "steps": run.steps,
-        "batch_size": run.batch_size,
-        "step_form": run.forms(len(learners))[0].name,
-    } | ({} if run.optimizer is None else {"optimizer": run.optimizer_name})
-    notes = [divergence_note(curves, learner.name) for learner in learners]
-    if any(notes):
-        warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
-    if "auto" in (run.beta, task.beta if run.beta is None else None):
-        behind = behind_note(
-            curves, [name for name, metric in task.metrics.items() if metric.higher_is_better]
-        )
-        if behind is not None:
-            warnings.warn(behind, AwarenessWarning, stacklevel=2)
-    states = {
+    curves.attrs |= _attributes(task, teacher, run, len(learners))
+    for message, category in _notes(curves, task, run, learners):
+        warnings.warn(message, category, stacklevel=2)
+    # Arrays of a session have the axes (seed, lane, …): a copy of its lane for each learner.
+    final = {
         learner.name: jax.tree.map(
             lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes
         )
         for session in sessions
         for lane, learner in enumerate(session.learners)
     }
-    final = {name: lane.params for name, lane in states.items()}
-    return Result(curves, task, final, {name: lane.teacher for name, lane in states.items()})
+    parameters = {name: lane.params for name, lane in final.items()}
+    memories = {name: lane.teacher for name, lane in final.items()}
+    return Result(curves, task, parameters, memories)
+
+
+def _attributes(task: Task, teacher: Teacher, run: Run, learners: int) -> dict[str, Any]:
+    """Return the attributes of the curves: what describes the run in a file."""
+    attributes: dict[str, Any] = {
+        "task": task.name,
+        "teacher": teacher.name,
+        "lr": run.lr,
+        "init": str(run.start_on(task)),
+        "steps": run.steps,
+        "batch_size": run.batch_size,
+        "step_form": run.forms(learners)[0].name,
+    }
+    if run.optimizer is not None:
+        attributes["optimizer"] = run.optimizer_name
+    return attributes
+
+
+def _notes(
+    curves: "xr.Dataset", task: Task, run: Run, learners: Sequence[Learner]
+) -> Iterator[tuple[str, type[Warning]]]:
+    """Yield what a user should know about the curves, with the category of the warning."""
+    diverged = [divergence_note(curves, learner.name) for learner in learners]
+    if any(diverged):
+        yield " ".join(filter(None, diverged)), DivergenceWarning
+    beta = task.beta if run.beta is None else run.beta
+    if beta == "auto":
+        behind = behind_note(curves, _higher_is_better(task))
+        if behind is not None:
+            yield behind, AwarenessWarning
+
+
+def _higher_is_better(task: Task) -> list[str]:
+    """Return the names of the metrics whose larger values are better."""
+    return [name for name, metric in task.metrics.items() if metric.higher_is_better]

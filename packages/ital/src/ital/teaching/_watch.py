@@ -1,6 +1,6 @@
 """Watch learners: record their parameters over time, on one seed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
 from ital.teaching._parts import check_parts, parts
+from ital.teaching._program import intervals_in
 from ital.teaching._run import Run, make_run, takes_run
 from ital.teaching._session import Session
 from ital.tools.checks import require_whole
@@ -59,31 +60,31 @@ def watch(
     """
     keep_programs()
     task, teacher, watched = parts(task, teacher, learner)
-    run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
+    if run is None:
+        run = make_run(settings, seeds=[seed], eval_every=None)
     require_whole(frames=frames)
     if frames < 1:
         raise InputError(f"frames must be at least 1, not {frames}")
     replace(run, seeds=[seed]).check(task, watched)
     check_parts(task, teacher, watched, run.choices)
-    every = max(1, -(-run.steps // frames))
+    every = max(1, intervals_in(run.steps, frames))
     run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
     check_footprint(task, run, len(watched), run.seed_list)
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
-    for number, session in enumerate(sessions):
-        snapshots, steps = [_params(session)], [0]
-        while session.step < session.steps:
-            while session.step < min(steps[-1] + every, run.steps):
-                session.advance((steps[-1] + every - session.step) // session.stride)
-            snapshots.append(_params(session))
-            steps.append(session.step)
-            show((number + session.step / session.steps) / len(sessions))
+    for i, session in enumerate(sessions):
+        steps = []
+        snapshots = []
+        for step, snapshot in _snapshots(session, every):
+            steps.append(step)
+            snapshots.append(snapshot)
+            if step > 0:
+                show((i + step / session.steps) / len(sessions))
         for lane, taught in enumerate(session.learners):
             of_lane = [
                 jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots
             ]
             params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
-    target = task.world(seed).truth.target
     labels = {taught.name: taught.label for taught in watched}
     return Watched(
         task,
@@ -91,13 +92,24 @@ def watch(
         seed,
         np.asarray(steps),
         {name: params[name] for name in labels},
-        target,
+        task.world(seed).truth.target,
         labels,
     )
 
 
+def _snapshots(session: Session, every: int) -> Iterator[tuple[int, Any]]:
+    """Run a session to its end; yield the step and the parameters of all lanes at every interval."""
+    yield 0, _params(session)
+    while session.step < session.steps:
+        due = session.step + every
+        # One block may be shorter than the way to the next snapshot.
+        while session.step < min(due, session.steps):
+            session.advance((due - session.step) // session.stride)
+        yield session.step, _params(session)
+
+
 def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
-    """The parameters over time that a stored run kept of its first seed.
+    """Return the parameters over time that a stored run kept of its first seed.
 
     Args:
         curves: curves of the run.
@@ -111,6 +123,7 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
     if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
         return None
     path = curves["path"].sel({"learner": list(methods)})
+    # Methods that were added to the run later have no path.
     if np.isnan(path.values).all(axis=(1, 2)).any():
         return None
     labels = {name: str(curves["label"].sel({"learner": name}).values) for name in methods}
@@ -122,4 +135,5 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
 
 
 def _params(session: Session) -> Any:
+    """Return the parameters of all lanes on the only seed."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)
