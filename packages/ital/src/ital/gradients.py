@@ -6,7 +6,7 @@ models use vmapped autodiff.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,12 +53,12 @@ def factored(
         The losses and the three operations.
     """
 
-    def inner(v: Array) -> Array:
+    def inner(v: Any) -> Array:
         # ⟨v, rᵢ ⊗ x̃ᵢ⟩ = ⟨rᵢ, vx̃ᵢ⟩.
         outputs_of_v = jnp.matmul(x, v.T, precision=HIGHEST)
         return jnp.sum(residuals * outputs_of_v, axis=-1)
 
-    def weighted_sum(w: Array) -> Array:
+    def weighted_sum(w: Any) -> Array:
         # Σᵢ wᵢ rᵢ ⊗ x̃ᵢ = Rᵀdiag(w)X̃.
         weighted_residuals = w[:, None] * residuals
         return jnp.matmul(weighted_residuals.T, x, precision=HIGHEST)
@@ -84,10 +84,10 @@ def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
         Losses and gradients with the penalty.
     """
 
-    def inner(v: Params) -> Array:
+    def inner(v: Any) -> Array:
         return gradients.inner(v) + l2 * inner_product(weights, v)
 
-    def weighted_sum(w: Array) -> Params:
+    def weighted_sum(w: Any) -> Params:
         return add_scaled(gradients.weighted_sum(w), l2 * jnp.sum(w), weights)
 
     # ‖gᵢ + λ·weights‖², multiplied out.
@@ -144,11 +144,11 @@ def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Para
     per_example = jax.vmap(jax.grad(example_loss), in_axes=axes)(params, *examples)
     losses, pull_back = jax.vjp(losses_at, params)
 
-    def inner(v: Params) -> Array:
+    def inner(v: Any) -> Array:
         _, changes = jax.jvp(losses_at, (params,), (v,))
         return changes
 
-    def weighted_sum(w: Array) -> Params:
+    def weighted_sum(w: Any) -> Params:
         (gradient,) = pull_back(w.astype(losses.dtype))
         return gradient
 

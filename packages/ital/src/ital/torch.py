@@ -94,7 +94,7 @@ def model(
         shape = (len(x), params.shape[-1])
         per_example = _call(pull_back, shape, params, x, residuals)
 
-        def weighted_sum(w: Array) -> Array:
+        def weighted_sum(w: Any) -> Array:
             return jnp.matmul(w.astype(per_example.dtype), per_example, precision=HIGHEST)
 
         return Gradients(
