@@ -59,6 +59,11 @@ def made(tmp_path):
     return collections.Counter(int(line.split()[0]) for line in lines)
 
 
+def is_worker(command):
+    """Whether a child is one of Dask's workers, which rename themselves where setproctitle is installed."""
+    return any(name in " ".join(command) for name in ("spawn_main", "dask worker"))
+
+
 class Killer(threading.Thread):
     """Kill a worker of this process every few cells; by time, a busy machine would never finish."""
 
@@ -75,9 +80,7 @@ class Killer(threading.Thread):
         while len(self.killed) < self.kills and not self.stop.wait(self.pause):
             children = []
             with contextlib.suppress(psutil.Error):  # one has just ended
-                children = [
-                    p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())
-                ]
+                children = [p for p in psutil.Process().children() if is_worker(p.cmdline())]
             begun = sum(made(Path(os.environ[parts.LOG]).parent).values())
             if children and begun >= next_at:
                 victim = children[rng.integers(len(children))]
