@@ -1,5 +1,6 @@
 """Transitions: grids, and any world given as a table."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,9 +15,10 @@ from ital.gradients import HIGHEST
 from ital.tools.platform import on_cpu
 from ital.tools.types import Array
 
-FEWEST_SPARSE = (
-    256  # below this number of states, a matrix product is as fast as lists of successors
-)
+# Below this number of states, a matrix product is as fast as lists of successors.
+FEWEST_SPARSE = 256
+# Sums of probabilities that differ by less differ only by rounding.
+ROUNDING = 1e-6
 Operator = Callable[[Array], Array]
 
 
@@ -55,7 +57,7 @@ class Dynamics(NamedTuple):
     goals: tuple[int, ...] = ()
 
     def ended(self) -> np.ndarray:
-        """Which states are goals.
+        """Tell which states are goals.
 
         Returns:
             Whether each state is one (S,).
@@ -76,7 +78,7 @@ def grid(
     walls: tuple[Cell, ...] = (),
     goals: tuple[Cell, ...] = (),
 ) -> Dynamics:
-    """A grid with the actions up, down, left and right.
+    """Make a grid with the actions up, down, left and right.
 
     An action moves in its direction, or with probability ``slip`` in each other direction, or dies.
     A move into a wall or off the grid stays in place. Nothing leads out of a goal: everything ends
@@ -96,7 +98,10 @@ def grid(
     Raises:
         InputError: if the size, the probabilities or the cells are not valid.
     """
-    rows, columns = size if isinstance(size, tuple) else (size, size)
+    if isinstance(size, tuple):
+        rows, columns = size
+    else:
+        rows = columns = size
     if rows < 1 or columns < 1:
         raise InputError(f"a grid needs at least one cell, not size {size}")
     if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
@@ -106,84 +111,31 @@ def grid(
     number = numbered(rows, columns, walls)
     if number.max() < 0:
         raise InputError("a grid needs at least one cell without a wall")
-    own_way = 1.0 - death - 3 * slip
     states = int(number.max()) + 1
+    ends = _goal_states(goals, number)
     bumps, towards = _straight_moves(number)
-    ends = _ends(goals, number)
-    ended = np.isin(np.arange(states), ends)
-    offsets = (-columns, columns, -1, 1)
-
-    def beside(v: Array, way: int) -> Array:
-        """v at the neighbour in one direction, arbitrary where there is none.
-
-        On a CPU a slice is several times as fast as a gather, but with walls neighbours are not at
-        a fixed distance.
-        """
-        if walls or not on_cpu():
-            return v[..., towards[way]]
-        padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(columns, columns)])
-        first = columns + offsets[way]
-        return padded[..., first : first + states]
-
-    def slipping(straight: Any) -> list[Array]:
-        """Combine the four straight moves into actions that sometimes slip."""
-        anywhere = slip * functools.reduce(jnp.add, straight)
-        return [(own_way - slip) * way + anywhere for way in straight]
-
-    def unless_ended(values: Array) -> Array:
-        return jnp.where(ended, 0.0, values) if ends else values
-
-    def expect(u: Array) -> Array:
-        if walls or not on_cpu():  # on a GPU sweeps are unrolled; slices would compile for minutes
-            moved = [u[to] for to in towards]
-        else:
-            moved = [jnp.where(bump, u, beside(u, way)) for way, bump in enumerate(bumps)]
-        return unless_ended(jnp.stack(slipping(moved)))
-
-    def leave(state: Array, weights: Array) -> Array:
-        ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
-        cells = jnp.arange(states)
-        left = functools.reduce(
-            jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways]
-        )
-        return jnp.where(jnp.asarray(ended)[state], 0.0, left) if ends else left
-
-    def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
-        """P_w and its transpose: the weight of the cell itself, then of the cells around it."""
-        ways = slipping(unless_ended(weights))
-        stays = functools.reduce(
-            jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)]
-        )
-        goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
-        opposites = [goes[way] for way in OPPOSITE]
-        comes = [
-            jnp.where(bumps[way], 0.0, beside(from_there, way))
-            for way, from_there in enumerate(opposites)
-        ]
-        return [stays, *goes], [stays, *comes]
-
-    def times(diagonals: list[Array], v: Array) -> Array:
-        stays, *reads = diagonals
-        read = [weight * beside(v, way) for way, weight in enumerate(reads)]
-        return functools.reduce(jnp.add, read, stays * v)
-
-    def both_ways(
-        operation: Callable[[list[Array], Array], Array], weights: Array
-    ) -> tuple[Operator, Operator]:
-        ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
-        return ahead, back
-
-    walk = functools.partial(both_ways, times)
-    by_rows = functools.partial(_eliminate, columns)
-    eliminate = None if walls else functools.partial(both_ways, by_rows)
+    moves = _GridMoves(
+        states=states,
+        columns=columns,
+        slip=slip,
+        own_way=1.0 - death - 3 * slip,
+        has_walls=bool(walls),
+        bumps=bumps,
+        towards=towards,
+        has_ends=bool(ends),
+        is_end=np.isin(np.arange(states), ends),
+    )
+    eliminate = None
+    if not walls:  # with walls, rows of cells are not blocks of one size
+        eliminate = moves.eliminate
     return Dynamics(
         states,
         actions=4,
-        expect=expect,
-        leave=leave,
+        expect=moves.expect,
+        leave=moves.leave,
         survival=1.0 - death,
         even=not ends,
-        walk=walk,
+        walk=moves.walk,
         eliminate=eliminate,
         degree=5,
         columns=columns,
@@ -191,8 +143,115 @@ def grid(
     )
 
 
+# Compared by identity: it holds arrays, and equal grids are one object anyway.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _GridMoves:
+    """The moves on a grid.
+
+    Attributes:
+        states: number of states S.
+        columns: number of cells in a row.
+        slip: probability of moving in each other direction.
+        own_way: probability of moving in the direction of the action.
+        has_walls: whether there are cells without a state.
+        bumps: whether each straight move bumps into something (4, S).
+        towards: the state that each straight move leads to (4, S).
+        has_ends: whether there are goals.
+        is_end: whether each state is a goal (S,).
+    """
+
+    states: int
+    columns: int
+    slip: float
+    own_way: float
+    has_walls: bool
+    bumps: np.ndarray
+    towards: np.ndarray
+    has_ends: bool
+    is_end: np.ndarray
+
+    def expect(self, u: Array) -> Array:
+        """Return the mean of u over the next state (A, S)."""
+        if self.has_walls or not on_cpu():
+            # On a GPU sweeps are unrolled; slices would compile for minutes.
+            moved = [u[to] for to in self.towards]
+        else:
+            moved = [
+                jnp.where(bump, u, self._beside(u, way)) for way, bump in enumerate(self.bumps)
+            ]
+        return self._unless_ended(jnp.stack(self._slipping(moved)))
+
+    def leave(self, state: Array, weights: Array) -> Array:
+        """Return the transitions from a state with actions weighted by ``weights`` (S,)."""
+        ways = zip(jnp.asarray(self.towards), self._slipping(weights), strict=True)
+        cells = jnp.arange(self.states)
+        arriving = [jnp.where(cells == to[state], way, 0.0) for to, way in ways]
+        left = functools.reduce(jnp.add, arriving)
+        if not self.has_ends:
+            return left
+        return jnp.where(jnp.asarray(self.is_end)[state], 0.0, left)
+
+    def walk(self, weights: Array) -> tuple[Operator, Operator]:
+        """Return v ↦ P_w v and v ↦ v P_w."""
+        ahead, back = self._diagonals(weights)
+        return functools.partial(self._times, ahead), functools.partial(self._times, back)
+
+    def eliminate(self, weights: Array) -> tuple[Operator, Operator]:
+        """Return v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹."""
+        ahead, back = self._diagonals(weights)
+        by_rows = functools.partial(_eliminate, self.columns)
+        return functools.partial(by_rows, ahead), functools.partial(by_rows, back)
+
+    def _beside(self, v: Array, way: int) -> Array:
+        """Return v at the neighbour in one direction, arbitrary where there is none.
+
+        On a CPU a slice is several times as fast as a gather, but with walls neighbours are not at
+        a fixed distance.
+        """
+        if self.has_walls or not on_cpu():
+            return v[..., self.towards[way]]
+        # Rows above and below the grid let the slice begin in either direction.
+        padding = [(0, 0)] * (v.ndim - 1) + [(self.columns, self.columns)]
+        padded = jnp.pad(v, padding)
+        offset = (-self.columns, self.columns, -1, 1)[way]
+        first = self.columns + offset
+        return padded[..., first : first + self.states]
+
+    def _slipping(self, straight: Any) -> list[Array]:
+        """Combine the four straight moves into actions that sometimes slip."""
+        anywhere = self.slip * functools.reduce(jnp.add, straight)
+        return [(self.own_way - self.slip) * way + anywhere for way in straight]
+
+    def _unless_ended(self, values: Array) -> Array:
+        """Return the values, 0 in goals."""
+        if not self.has_ends:
+            return values
+        return jnp.where(self.is_end, 0.0, values)
+
+    def _diagonals(self, weights: Array) -> tuple[list[Array], list[Array]]:
+        """Return P_w and its transpose: the weight of the cell itself, then of those around it."""
+        ways = self._slipping(self._unless_ended(weights))
+        bumps = self.bumps
+        stopped = [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)]
+        stays = functools.reduce(jnp.add, stopped)
+        goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
+        # From the cell above one comes by going down.
+        opposites = [goes[way] for way in OPPOSITE]
+        comes = [
+            jnp.where(bumps[way], 0.0, self._beside(from_there, way))
+            for way, from_there in enumerate(opposites)
+        ]
+        return [stays, *goes], [stays, *comes]
+
+    def _times(self, diagonals: list[Array], v: Array) -> Array:
+        """Return Pv for the diagonals of P."""
+        stays, *reads = diagonals
+        read = [weight * self._beside(v, way) for way, weight in enumerate(reads)]
+        return functools.reduce(jnp.add, read, stays * v)
+
+
 def numbered(rows: int, columns: int, walls: Sequence[Cell]) -> np.ndarray:
-    """The number of each cell's state on a grid, row by row; −1 for walls.
+    """Number the states of the cells on a grid, row by row; −1 for walls.
 
     Args:
         rows: number of rows.
@@ -205,14 +264,15 @@ def numbered(rows: int, columns: int, walls: Sequence[Cell]) -> np.ndarray:
     Raises:
         InputError: if a wall is not on the grid.
     """
-    free = np.ones((rows, columns), bool)
+    is_free = np.ones((rows, columns), bool)
     for cell in walls:
-        free[_on_grid(cell, free)] = False
-    return np.where(free, np.cumsum(free).reshape(free.shape) - 1, -1)
+        is_free[_checked_cell(cell, is_free)] = False
+    up_to_here = np.cumsum(is_free).reshape(is_free.shape)
+    return np.where(is_free, up_to_here - 1, -1)
 
 
-def _on_grid(cell: Cell, grid: np.ndarray) -> Cell:
-    """A cell, if it is on the grid."""
+def _checked_cell(cell: Cell, grid: np.ndarray) -> Cell:
+    """Return a cell; raise InputError if it is not on the grid."""
     row, column = cell
     rows, columns = grid.shape
     if not (0 <= row < rows and 0 <= column < columns):
@@ -220,25 +280,28 @@ def _on_grid(cell: Cell, grid: np.ndarray) -> Cell:
     return row, column
 
 
-def _ends(goals: Sequence[Cell], number: np.ndarray) -> tuple[int, ...]:
-    """The states of the goals."""
-    ends = {int(number[_on_grid(cell, number)]) for cell in goals}
-    if -1 in ends:
+def _goal_states(goals: Sequence[Cell], number: np.ndarray) -> tuple[int, ...]:
+    """Return the states of the goals, in order."""
+    states = {int(number[_checked_cell(cell, number)]) for cell in goals}
+    if -1 in states:
         raise InputError("a goal cannot be a wall")
-    if len(ends) > number.max():
+    if len(states) > number.max():
         raise InputError("a grid needs at least one cell that is no goal")
-    return tuple(sorted(ends))
+    return tuple(sorted(states))
 
 
 def _straight_moves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each straight move bumps into something, and the state it leads to, each (4, S)."""
+    """Return where each straight move bumps into something, and where it leads to, each (4, S)."""
+    # A fence of walls around the grid, so that each cell has four neighbours.
     fenced = np.pad(number, 1, constant_values=-1)
-    above, below = fenced[:-2, 1:-1], fenced[2:, 1:-1]
-    left, right = fenced[1:-1, :-2], fenced[1:-1, 2:]
-    free = number >= 0
-    neighbours = np.stack([side[free] for side in (above, below, left, right)])
+    above = fenced[:-2, 1:-1]
+    below = fenced[2:, 1:-1]
+    left = fenced[1:-1, :-2]
+    right = fenced[1:-1, 2:]
+    is_free = number >= 0
+    neighbours = np.stack([side[is_free] for side in (above, below, left, right)])
     bumps = neighbours < 0
-    return bumps, np.where(bumps, number[free], neighbours).astype(np.int32)
+    return bumps, np.where(bumps, number[is_free], neighbours).astype(np.int32)
 
 
 def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
@@ -252,20 +315,25 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
     dᵢ]; then back up. All blocks are written transposed, so that the rows of b stay rows.
     """
     rows = right.shape[-1] // size
-    cells, identity = jnp.arange(size), jnp.eye(size, dtype=right.dtype)
+    cells = jnp.arange(size)
+    identity = jnp.eye(size, dtype=right.dtype)
     blocks = [diagonal.reshape(rows, size) for diagonal in diagonals]
-    rights = jnp.moveaxis(right.reshape(-1, rows, size), 0, 1)
+    rights = jnp.moveaxis(right.reshape(-1, rows, size), 0, 1)  # (rows, right-hand sides, size)
 
     def pivot(k: Array, block: Array) -> Array:
-        """Do one round of Gauss–Jordan in place; I − P is diagonally dominant and needs no
-        pivoting.
+        """Do one round of Gauss–Jordan in place.
+
+        I − P is diagonally dominant, so the pivot is never small and no rows are exchanged.
         """
-        here = cells == k
-        row = jnp.where(here, 1.0, block[k]) / block[k, k]
-        return jnp.where(here[:, None], row, jnp.where(here, 0.0, block) - block[:, k, None] * row)
+        is_pivot = cells == k
+        row = jnp.where(is_pivot, 1.0, block[k]) / block[k, k]
+        others = jnp.where(is_pivot, 0.0, block) - block[:, k, None] * row
+        return jnp.where(is_pivot[:, None], row, others)
 
     def down(above: tuple[Array, Array], row: tuple[list[Array], Array]) -> tuple[Any, Any]:
-        (passed_on, solved), ((stays, from_above, from_below, left, right), b) = above, row
+        """Eliminate the row above: from (Gᵢ₋₁, yᵢ₋₁) and the diagonals of row i to (Gᵢ, yᵢ)."""
+        passed_on, solved = above
+        (stays, from_above, from_below, left, right), b = row
         within = (
             identity * (1 - stays)
             - jnp.roll(identity, 1, 1) * left
@@ -276,18 +344,21 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
         return (from_below[:, None] * inverse, solved), (from_below[:, None] * inverse, solved)
 
     def up(below: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Insert the row below: xᵢ = yᵢ + Gᵢxᵢ₊₁."""
         passed_on, solved = row
         x = solved + jnp.matmul(below, passed_on, precision=HIGHEST)
         return x, x
 
-    none = jnp.zeros_like(identity), jnp.zeros_like(rights[0])
-    _, eliminated = jax.lax.scan(down, none, (blocks, rights))
-    _, x = jax.lax.scan(up, none[1], eliminated, reverse=True)
+    # Nothing comes from above the first row, nor from below the last.
+    no_block = jnp.zeros_like(identity)
+    no_row = jnp.zeros_like(rights[0])
+    _, eliminated = jax.lax.scan(down, (no_block, no_row), (blocks, rights))
+    _, x = jax.lax.scan(up, no_row, eliminated, reverse=True)
     return jnp.moveaxis(x, 0, 1).reshape(right.shape)
 
 
 def real(what: str, values: ArrayLike) -> np.ndarray:
-    """Values as an array of real numbers.
+    """Convert values to an array of real numbers.
 
     Args:
         what: what the values are, for the error message.
@@ -301,7 +372,7 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
     """
     try:
         array = np.asarray(values)
-        if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
+        if array.dtype.kind not in "iuf":  # whole numbers and floating-point numbers
             raise ValueError
     except ValueError:
         raise InputError(
@@ -311,8 +382,9 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
 
 
 def tabular(transitions: ArrayLike) -> Dynamics:
-    """The dynamics of any world: ``transitions[a, s, s′]`` = P(s′|s,a); a row sums to 1 minus the
-    probability of dying.
+    """Make the dynamics of any world: ``transitions[a, s, s′]`` = P(s′|s,a).
+
+    A row sums to 1 minus the probability of dying.
 
     Args:
         transitions: the table (A, S, S).
@@ -330,21 +402,24 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         )
     if not np.isfinite(p).all() or (p < 0).any():
         raise InputError("transitions hold values that are not probabilities")
-    rows = p.sum(axis=2)
-    if (rows > 1 + 1e-6).any():
-        action, state = np.unravel_index(np.argmax(rows), rows.shape)
+    survival = p.sum(axis=2)  # the probability of not dying, by action and state
+    if (survival > 1 + ROUNDING).any():
+        action, state = np.unravel_index(np.argmax(survival), survival.shape)
         raise InputError(
-            f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1"
+            f"transitions of action {action} in state {state} sum to {survival.max():g}, "
+            "more than 1"
         )
+    largest = 1.0
+    if survival.max() < 1 - ROUNDING:
+        largest = float(survival.max())
+    is_even = bool(np.ptp(survival) < ROUNDING)
 
-    survival = (
-        float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0
-    )  # rows that differ from 1 only by rounding: no death
-    even = bool(np.ptp(rows) < 1e-6)
-    linked = np.any(p > 0, axis=0)
-    degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
-    if len(linked) >= FEWEST_SPARSE and 16 * degree <= len(linked):
-        return _sparse(p, linked, degree, survival, even)
+    is_linked = np.any(p > 0, axis=0)  # whether any action leads from a state to another (S, S)
+    successors = is_linked.sum(axis=1)
+    predecessors = is_linked.sum(axis=0)
+    degree = int(max(successors.max(), predecessors.max()))
+    if len(is_linked) >= FEWEST_SPARSE and 16 * degree <= len(is_linked):
+        return _sparse(p, is_linked, degree, largest, is_even)
 
     def table() -> Array:
         return jnp.asarray(p, jnp.result_type(float))
@@ -355,26 +430,30 @@ def tabular(transitions: ArrayLike) -> Dynamics:
     def leave(state: Array, weights: Array) -> Array:
         return jnp.einsum("a,at->t", weights, table()[:, state], precision=HIGHEST)
 
-    return Dynamics(p.shape[1], p.shape[0], expect, leave, survival, even)
+    actions, states, _ = p.shape
+    return Dynamics(states, actions, expect, leave, largest, is_even)
 
 
 def _sparse(
     p: np.ndarray,
-    linked: np.ndarray,
+    is_linked: np.ndarray,
     degree: int,
     survival: float,
     even: bool,
 ) -> Dynamics:
-    """Dynamics stored as lists, for a table in which each state has at most ``degree`` successors
-    and predecessors.
+    """Make dynamics stored as lists.
+
+    Each state has at most ``degree`` successors and predecessors. Shorter lists are padded with
+    states that are not linked: their probability is 0.
     """
-    states = len(linked)
-    successors, predecessors = _lists(linked, degree), _lists(linked.T, degree)
-    leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(
-        linked, successors, axis=1
-    )
+    states = len(is_linked)
+    successors = _linked_states(is_linked, degree)  # (S, degree)
+    predecessors = _linked_states(is_linked.T, degree)
+    # The probabilities of the listed transitions, (A, S, degree).
+    leads = np.take_along_axis(p, successors[None], axis=2)
+    leads *= np.take_along_axis(is_linked, successors, axis=1)
     comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
-    comes *= np.take_along_axis(linked.T, predecessors, axis=1)
+    comes *= np.take_along_axis(is_linked.T, predecessors, axis=1)
 
     def probabilities(lists: np.ndarray) -> Array:
         return jnp.asarray(lists, jnp.result_type(float))
@@ -389,21 +468,26 @@ def _sparse(
     def walk(weights: Array) -> tuple[Operator, Operator]:
         going = jnp.sum(weights[..., None] * probabilities(leads), axis=0)
         coming = jnp.sum(weights[:, predecessors] * probabilities(comes), axis=0)
-        return (
-            lambda v: jnp.sum(going * v[..., successors], axis=-1),
-            lambda v: jnp.sum(coming * v[..., predecessors], axis=-1),
-        )
+
+        def ahead(v: Array) -> Array:
+            return jnp.sum(going * v[..., successors], axis=-1)
+
+        def back(v: Array) -> Array:
+            return jnp.sum(coming * v[..., predecessors], axis=-1)
+
+        return ahead, back
 
     return Dynamics(states, len(p), expect, leave, survival, even, walk, degree=3 * degree)
 
 
-def _lists(linked: np.ndarray, degree: int) -> np.ndarray:
-    """The states linked to each state (S, degree); short lists are padded with other states."""
-    return np.argsort(~linked, axis=1, kind="stable")[:, :degree].astype(np.int32)
+def _linked_states(is_linked: np.ndarray, degree: int) -> np.ndarray:
+    """Return the states linked to each state (S, degree), then others as padding."""
+    linked_first = np.argsort(~is_linked, axis=1, kind="stable")
+    return linked_first[:, :degree].astype(np.int32)
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
-    """P_π (S, S), the transitions under ``policy`` (A, S): row s is for state s.
+    """Return P_π (S, S), the transitions under ``policy`` (A, S): row s is for state s.
 
     Args:
         dynamics: the transitions.

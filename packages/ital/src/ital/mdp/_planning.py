@@ -1,5 +1,6 @@
-"""Planning: values and policies from a reward, the return of a policy, and the linear systems
-behind both.
+"""Planning: values and policies from a reward, the return of a policy.
+
+Behind both are linear systems of discounted transitions.
 """
 
 import functools
@@ -16,10 +17,14 @@ from ital.mdp._dynamics import Dynamics, Operator, following
 from ital.tools.platform import on_cpu
 from ital.tools.types import Array
 
+SMALLER = 5000  # how many times smaller sweeps must make any change
 MOST_SWEEPS = 16  # of value iteration on an accelerator; worlds that need more are slow
-MOST_ROUNDS = 60  # of policy iteration; grids take about ten from values of zero, two or three from similar ones
-MOST_UNROLLED = 24
+# Rounds of policy iteration: grids take about ten from values of zero, two or three from similar.
+MOST_ROUNDS = 60
+MOST_UNROLLED = 24  # terms of a series without a loop, on an accelerator
+MOST_UNROLLED_ON_CPU = 6
 MOST_ON_TABLE = 512  # states; estimated from a GPU's launch and arithmetic costs
+CALL = 1000  # the work of starting a product on a GPU, in rows
 
 
 class Planning(NamedTuple):
@@ -51,7 +56,8 @@ def check(dynamics: Dynamics, planning: Planning) -> None:
         raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
     if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
         raise InputError(
-            f"the discount must be below 1 unless every step can end in death, not {planning.discount}"
+            "the discount must be below 1 unless every step can end in death, "
+            f"not {planning.discount}"
         )
     if not planning.tolerance > 0:
         raise InputError(f"the tolerance of planning must be positive, not {planning.tolerance}")
@@ -77,7 +83,7 @@ def bellman(
     reward: Array,
     values: Array,
 ) -> tuple[Array, Array]:
-    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
+    """Do a soft backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
 
     Args:
         dynamics: the transitions.
@@ -96,14 +102,13 @@ def bellman(
 
 
 def soft_maximum(k: float, q: Array) -> Array:
-    """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into
-    one pass.
+    """Return (1/k) log Σₐ exp(kQ(·,a)).
+
+    It goes action by action, so that the compiler fuses a whole sweep into one pass.
     """
     largest = functools.reduce(jnp.maximum, q)
-    return (
-        largest
-        + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
-    )
+    powers = [jnp.exp(k * (action - largest)) for action in q]
+    return largest + jnp.log(functools.reduce(jnp.add, powers)) / k
 
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
@@ -153,11 +158,22 @@ def replan(
         return _sweep(dynamics, planning, reward, values)
     for _ in range(_sweeps(dynamics, planning)):
         values, _ = bellman(dynamics, planning, reward, values)
-    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+    return _solution(dynamics, planning, reward, values)
+
+
+def _solution(
+    dynamics: Dynamics,
+    planning: Planning,
+    reward: Array,
+    values: Array,
+) -> Solution:
+    """Return the solution with these values: Q is one backup of them."""
+    _, q = bellman(dynamics, planning, reward, values)
+    return Solution(reward, values, q)
 
 
 def is_slow(dynamics: Dynamics, planning: Planning) -> bool:
-    """Whether value iteration converges slowly, as it does for discounts above 0.6.
+    """Tell whether value iteration converges slowly, as it does for discounts above 0.6.
 
     Args:
         dynamics: the transitions.
@@ -170,9 +186,11 @@ def is_slow(dynamics: Dynamics, planning: Planning) -> bool:
 
 
 def _sweeps(dynamics: Dynamics, planning: Planning) -> int:
-    """The number of sweeps that makes any change 5000 times smaller."""
+    """Return the number of sweeps that makes any change 5000 times smaller."""
     rate = planning.discount * dynamics.survival
-    return math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
+    if not rate:
+        return 1
+    return math.ceil(math.log(1 / SMALLER) / math.log(rate))
 
 
 def _sweep(
@@ -182,15 +200,18 @@ def _sweep(
     values: Array,
     blindly: int = 0,
 ) -> Solution:
-    """Value iteration; the first ``blindly`` sweeps do not test for convergence."""
+    """Iterate values; the first ``blindly`` sweeps do not test for convergence."""
 
     def sweep(values: Array) -> Array:
-        return bellman(dynamics, planning, reward, values)[0]
+        better, _ = bellman(dynamics, planning, reward, values)
+        return better
 
-    # Large values cannot settle to the tolerance in this precision. After enough sweeps to make any change 10³⁰ times
-    # smaller, all that still changes is rounding.
+    # Large values cannot settle to the tolerance in this precision. After enough sweeps to make any
+    # change 10³⁰ times smaller, all that still changes is rounding.
+    most = blindly + 1
     rate = planning.discount * dynamics.survival
-    most = blindly + 1 + (math.ceil(-30 / math.log10(rate)) if rate else 0)
+    if rate:
+        most += math.ceil(-30 / math.log10(rate))
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         sweeps, change, _ = state
@@ -202,18 +223,23 @@ def _sweep(
         return sweeps + 1, jnp.max(jnp.abs(better - values)), better
 
     if blindly:
-        loops_cost = not on_cpu()
+        # On an accelerator a loop's rounds cost launches, so it is unrolled.
         values = jax.lax.fori_loop(
-            0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost
+            0, blindly, lambda _, values: sweep(values), values, unroll=not on_cpu()
         )
-    start = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
+    start = (jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values)
     _, _, values = jax.lax.while_loop(unfinished, another, start)
-    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+    return _solution(dynamics, planning, reward, values)
 
 
 class _Improved(NamedTuple):
-    """The state of policy iteration: rounds, the errors of the last two rounds, and the values
-    after the last.
+    """The state of policy iteration.
+
+    Attributes:
+        rounds: the number of rounds so far.
+        error: the largest change of a backup in the last round.
+        error_before: that of the round before.
+        values: the values after the last round (S,).
     """
 
     rounds: Array
@@ -228,14 +254,14 @@ def _improve(
     reward: Array,
     values: Array,
 ) -> Solution:
-    """Soft policy iteration: V ← V + (I − γP_μ)⁻¹(TV − V), with T the soft Bellman backup and μ =
-    softmax(kQ).
+    """Iterate policies: V ← V + (I − γP_μ)⁻¹(TV − V), with T the soft backup and μ = softmax(kQ).
 
     This is Newton's method for V = TV, since T has the derivative γP_μ. T is convex and monotone,
     so it converges from anywhere. It takes a few rounds at any discount, where value iteration
     takes thousands of sweeps near γ = 1.
     """
-    # The rounding error of a backup, in units of the largest value, is at most a few times the machine's precision.
+    # The rounding error of a backup, in units of the largest value, is at most a few times the
+    # machine's precision.
     rounding = 16 * jnp.finfo(values.dtype).eps
 
     def unfinished(state: _Improved) -> Array:
@@ -250,16 +276,21 @@ def _improve(
         change = backup - state.values
         soft_greedy = jax.nn.softmax(planning.sharpness * (q - jnp.max(q, axis=0)), axis=0)
         better = state.values + onward(dynamics, planning, soft_greedy).ahead(change)
-        return _Improved(state.rounds + 1, jnp.max(jnp.abs(change)), state.error, better)
+        return _Improved(
+            rounds=state.rounds + 1,
+            error=jnp.max(jnp.abs(change)),
+            error_before=state.error,
+            values=better,
+        )
 
     unknown = jnp.full((), jnp.inf, values.dtype)
     start = _Improved(jnp.full((), 0), unknown, unknown, values)
     values = jax.lax.while_loop(unfinished, another, start).values
-    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+    return _solution(dynamics, planning, reward, values)
 
 
 def log_policy(q: Array) -> Array:
-    """log π(a|s) with π ∝ exp Q, the policy of teacher and learner.
+    """Return log π(a|s) with π ∝ exp Q, the policy of teacher and learner.
 
     Args:
         q: Q (A, S).
@@ -283,7 +314,7 @@ class Onward(NamedTuple):
 
 
 def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
-    """The operators (I − γP_π)⁻¹ of a policy (A, S).
+    """Return the operators (I − γP_π)⁻¹ of a policy (A, S).
 
     Args:
         dynamics: the transitions.
@@ -307,19 +338,24 @@ def solver(
     rate: float,
     tolerance: float,
 ) -> Onward:
-    """Solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``, by
-    :func:`cheapest_way`.
+    """Return solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``.
+
+    They take :func:`cheapest_way`.
     """
     terms = _terms(rate, tolerance)
 
     def solve(v: Array, back: bool) -> Array:
-        way = cheapest_way(dynamics, rate, tolerance, v.size // dynamics.states)
+        rows = v.size // dynamics.states
+        way = cheapest_way(dynamics, rate, tolerance, rows)
         if way == "walk" and dynamics.walk:
             return _series(dynamics.walk(weights)[back], v, terms)
         if way == "eliminate" and dynamics.eliminate:
             return dynamics.eliminate(weights)[back](v)
+        # v(I − P)⁻¹ uses the table as it is; (I − P)⁻¹v is v(I − Pᵀ)⁻¹.
         table = following(dynamics, weights)
-        return geometric_solve(table if back else table.T, v, rate, tolerance)
+        if not back:
+            table = table.T
+        return geometric_solve(table, v, rate, tolerance)
 
     return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
 
@@ -330,26 +366,27 @@ def cheapest_way(
     tolerance: float,
     rows: int,
 ) -> str:
-    """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series),
-    ``eliminate``, or ``table``.
+    """Choose how to solve for ``rows`` right-hand sides.
 
-    On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a
-    walk and in an elimination, relative to a matrix product (docs/reference/performance.md). On a
-    GPU every round costs a launch: it uses a table for everything that is small or slow to
-    converge, except for a single vector.
+    The ways are ``walk`` (the series), ``eliminate`` and ``table``. On a CPU, it is the one with
+    the least work; the two numbers are the costs of a multiplication in a walk and in an
+    elimination, relative to a matrix product (docs/reference/performance.md). On a GPU every round
+    costs a launch: it uses a table for everything that is small or slow to converge, except for a
+    single vector.
     """
     terms = _terms(rate, tolerance)
+    states = dynamics.states
     if not on_cpu():
-        short = rows == 1 and terms <= MOST_UNROLLED
-        return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
-    doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
-    size = dynamics.columns
-    work = {
-        "table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)
-    }
+        is_short = rows == 1 and terms <= MOST_UNROLLED
+        if dynamics.walk and (is_short or states > MOST_ON_TABLE):
+            return "walk"
+        return "table"
+    doublings, remaining = _cheapest_split(rate, tolerance, states, rows)
+    work = {"table": states * (doublings * (states + rows) + (remaining - 1) * rows)}
     if dynamics.walk:
         work["walk"] = 6 * dynamics.degree * terms * rows
     if dynamics.eliminate:
+        size = dynamics.columns
         work["eliminate"] = 16 * (size**2 + 2 * size * rows)
     return min(work, key=lambda way: work[way])
 
@@ -360,13 +397,14 @@ def geometric_solve(
     rate: float,
     tolerance: float,
 ) -> Array:
-    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, using only matrix products; b is one row or
-    several.
+    """Return b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1; b is one row or several.
 
-    It does a few doublings, b ← b + bA and A ← A², then sums the remaining terms one by one.
+    It uses only matrix products. It does a few doublings, b ← b + bA and A ← A², then sums the
+    remaining terms one by one.
     """
     product = functools.partial(jnp.matmul, precision=HIGHEST)
-    doublings, terms = _cheapest(rate, tolerance, len(matrix), right.size // len(matrix))
+    rows = right.size // len(matrix)
+    doublings, terms = _cheapest_split(rate, tolerance, len(matrix), rows)
     for _ in range(doublings):
         right = right + product(right, matrix)
         matrix = product(matrix, matrix)
@@ -374,16 +412,21 @@ def geometric_solve(
 
 
 def _series(apply: Operator, right: Array, terms: int) -> Array:
-    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long sums use a loop, on a CPU
-    from 7 terms on.
+    """Sum the first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)).
+
+    Long sums use a loop, on a CPU from 7 terms on.
     """
-    unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
+    most_unrolled = MOST_UNROLLED
+    if on_cpu():
+        most_unrolled = MOST_UNROLLED_ON_CPU
+    unroll = terms <= most_unrolled
     return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
 
 
 def _terms(rate: float, tolerance: float) -> int:
-    """The number of terms n after which the rest of the series, rateⁿ/(1 − rate), is below twice
-    the tolerance.
+    """Return the number of terms n after which the rest of the series is small.
+
+    The rest, rateⁿ/(1 − rate), is then below twice the tolerance.
     """
     if not rate:
         return 1
@@ -391,24 +434,31 @@ def _terms(rate: float, tolerance: float) -> int:
     return math.ceil(max(1.0, math.log(within) / math.log(rate)))
 
 
-def _cheapest(
+def _cheapest_split(
     rate: float,
     tolerance: float,
     states: int,
     rows: int,
 ) -> tuple[int, int]:
-    """The numbers of doublings and terms that reach the tolerance with the least work (on a GPU,
-    the fewest calls).
+    """Return the numbers of doublings and of terms that reach the tolerance with the least work.
+
+    On a GPU these are the fewest calls.
     """
     needed = _terms(rate, tolerance)
-    per_call = 0 if on_cpu() else 1000
+    per_call = CALL
+    if on_cpu():
+        per_call = 0
+
+    def terms_after(doublings: int) -> int:
+        return math.ceil(needed / 2**doublings)
 
     def work(doublings: int) -> int:
-        terms = math.ceil(needed / 2**doublings)
-        return doublings * (states + rows + 2 * per_call) + (terms - 1) * (rows + per_call)
+        of_doublings = doublings * (states + rows + 2 * per_call)
+        return of_doublings + (terms_after(doublings) - 1) * (rows + per_call)
 
-    best = min(range(math.ceil(math.log2(needed)) + 1), key=work)
-    return best, math.ceil(needed / 2**best)
+    most_doublings = math.ceil(math.log2(needed))
+    doublings = min(range(most_doublings + 1), key=work)
+    return doublings, terms_after(doublings)
 
 
 def expected_return(
@@ -418,7 +468,7 @@ def expected_return(
     reward: Array,
     starts: tuple[int, ...] = (),
 ) -> Array:
-    """The exact return until death or a goal of the policy that is greedy in Q: a linear solve.
+    """Return what the policy that is greedy in Q earns until death or a goal, by a linear solve.
 
     It is not discounted if every step can end in death; otherwise the sum could be infinite, and γ
     discounts it. So the greedy policy of the true reward, which discounts, need not have the
@@ -434,11 +484,16 @@ def expected_return(
     Returns:
         The return, a scalar.
     """
-    greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
-    first = jnp.sum(greedy * dynamics.expect(reward), axis=0)
-    discount = 1.0 if dynamics.survival < 1 else planning.discount
-    onward = solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9)
-    returns = onward.ahead(first)
+    is_best = jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)
+    greedy = is_best.astype(reward.dtype)  # probabilities of the actions (A, S)
+    next_reward = jnp.sum(greedy * dynamics.expect(reward), axis=0)
+    discount = 1.0
+    if dynamics.survival >= 1:
+        discount = planning.discount
+    rate = discount * dynamics.survival
+    returns = solver(dynamics, discount * greedy, rate, 1e-9).ahead(next_reward)
     if not starts and dynamics.goals:
         starts = tuple(np.flatnonzero(~dynamics.ended()).tolist())
-    return jnp.mean(returns[np.array(starts)] if starts else returns)
+    if starts:
+        returns = returns[np.array(starts)]
+    return jnp.mean(returns)
