@@ -346,7 +346,7 @@ def test_the_numbers_of_a_matrix(matrix, tmp_path):
     expected = cells_by_hand(matrix)
     for (teacher, name), numbers in expected.items():
         np.testing.assert_allclose(matrix.cells[teacher][name], numbers)
-    (file,) = _matrix._write(matrix, tmp_path, False)
+    (file,) = _matrix._write_matrix(matrix, tmp_path, False)
     table = pd.read_csv(file).set_index(["teacher", "learner"])
     assert list(table.index) == list(expected)
     assert set(table["metric"]) == {"distance_centred"}

@@ -1,4 +1,15 @@
-"""Experiments: settings in, files out. Interrupted work resumes; finished work is skipped."""
+"""Experiments: settings in, files out. Interrupted work resumes; finished work is skipped.
+
+A call goes through these modules, in this order:
+
+- ``_settings``: what the user asks for; refuses what is not valid.
+- ``_experiment``: its lanes and axes (where would a sweep get a third axis?), and its identity.
+- ``_run``, ``_sweep``, ``_matrix``: the three calls; ``_complete``: what they have in common.
+- ``_cells``: the parts that are computed (why can a kill not lose a step?).
+- ``_engines``, ``_cluster``: where cells are computed; ``_collect``: the writer of the result.
+- ``_store``: files and the lock of a folder.
+- ``_table``, ``_redraw``, ``_track``: what is shown of a result.
+"""
 
 from ital.errors import Incomplete
 from ital.experiments._cluster import LARGE_SWEEP, cluster, engine_for

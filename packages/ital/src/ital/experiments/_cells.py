@@ -1,4 +1,16 @@
-"""Cells: the independent parts of an experiment. A cell's file is the same wherever it is computed."""
+"""Cells: the independent parts of an experiment. A cell's file is the same wherever it is computed.
+
+Why a kill, even of the whole machine, loses no result and changes no number:
+
+1. Every file appears whole or not at all: temporary name, fsync, rename (``tools.files.whole``).
+2. Ctrl-C and SIGTERM wait for the end of a block (``tools.interrupts.deferred``), so the carry of a
+   checkpoint and its measurements are of the same step (:func:`run_to_the_end`).
+3. A checkpoint is removed only when the file of its cell is there (:func:`_compute`), and the file
+   of a cell only when it is in the result (``_collect.Collector.collect``). At every moment,
+   finished steps are in at least one of the three.
+4. What a kill -9 does lose, the seconds since the last checkpoint, is computed again with the same
+   numbers: randomness comes from the seed and the step, never from a clock or an order.
+"""
 
 import dataclasses
 import functools
@@ -18,7 +30,7 @@ import numpy as np
 from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
-from ital.experiments._experiment import Chunks, Experiment, Point
+from ital.experiments._experiment import AXES, Chunks, Experiment, Point
 from ital.teaching import Recording, check_footprint
 from ital.tools import devices as _devices
 from ital.tools import interrupts
@@ -30,10 +42,21 @@ CELLS = "cells"  # the folder of the cells' files, beside the result
 NAME = "[0-9a-f]{16}"  # the name of a cell, see _hash
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
+Show = Callable[[float], None]  # is told the share that is done, from 0 to 1
+Say = Callable[[str], None]  # is told a line about an event
+
 
 @dataclass(frozen=True)
 class Cell:
-    """Some lanes of an experiment on some seeds; ``made_by`` is copied from the experiment when the cell is created."""
+    """Some lanes of an experiment on some seeds.
+
+    Attributes:
+        experiment: the experiment.
+        lanes: its lanes.
+        seeds: its seeds.
+        made_by: what its numbers depend on, copied from the experiment when the cell is created: a
+            worker that unpickles the cell builds the experiment with its own version and data.
+    """
 
     experiment: Experiment
     lanes: tuple[Point, ...]
@@ -51,30 +74,26 @@ class Cell:
         return len(self.lanes) * len(self.seeds)
 
     def __str__(self) -> str:
-        methods = ", ".join(dict.fromkeys(lane.method for lane in self.lanes))
+        facts = [", ".join(dict.fromkeys(lane.method for lane in self.lanes))]
+        for axis in AXES:
+            values = sorted({getattr(lane, axis) for lane in self.lanes} - {None})
+            if values:
+                facts.append(f"{axis} {', '.join(f'{value:g}' for value in values)}")
         first, last = self.seeds[0], self.seeds[-1]
-        seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
-        numbers = {
-            axis: sorted({getattr(lane, axis) for lane in self.lanes} - {None})
-            for axis in ("lr", "beta")
-        }
-        axes = [
-            f"{axis} {', '.join(f'{value:g}' for value in values)}"
-            for axis, values in numbers.items()
-            if values
-        ]
-        return f"{self.name} ({'; '.join([methods, *axes, seeds])})"
+        facts.append(f"seed {first}" if first == last else f"seeds {first} to {last}")
+        return f"{self.name} ({'; '.join(facts)})"
 
     def path(self, folder: Path) -> Path:
         """Its file."""
         return folder / CELLS / f"{self.name}.nc"
 
     def halves(self) -> "list[Cell]":
-        """Two cells with half the seeds each, or half the lanes of a single seed; empty for a single lane."""
+        """Return two cells with half the seeds each, or half the lanes; none for a single lane."""
+        # Seeds first: the lanes of a seed share its world.
         if len(self.seeds) > 1:
-            return [dataclasses.replace(self, seeds=seeds) for seeds in _halved(self.seeds)]
+            return [dataclasses.replace(self, seeds=seeds) for seeds in _halves(self.seeds)]
         if len(self.lanes) > 1:
-            return [dataclasses.replace(self, lanes=lanes) for lanes in _halved(self.lanes)]
+            return [dataclasses.replace(self, lanes=lanes) for lanes in _halves(self.lanes)]
         return []
 
     def check_here(self) -> None:
@@ -83,35 +102,48 @@ class Cell:
         for name, expected in json.loads(self.made_by).items():
             if here.get(name) != expected:
                 raise InputError(
-                    f"a worker has {name} = {here.get(name)}, not {expected}: set up all workers alike"
+                    f"a worker has {name} = {here.get(name)}, not {expected}: "
+                    "set up all workers alike"
                 )
 
 
-def _halved(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return items[: len(items) // 2], items[len(items) // 2 :]
+def _halves(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    middle = len(items) // 2
+    return items[:middle], items[middle:]
 
 
 def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Chunks) -> list[Cell]:
-    """Divide the missing parts of a result into cells: seeds that miss the same lanes share a cell.
+    """Divide the missing parts of a result into cells.
 
-    Cells are counted from the first seed and the first lane that were asked for, so that existing results never
-    change how the rest is divided.
+    Cells are counted from the first seed and the first lane that were asked for, so that existing
+    results never change how the rest is divided: a rerun after a kill finds the same cells.
+
+    Args:
+        experiment: the experiment.
+        result: the result so far; None if there is none.
+        sizes: the seeds and the lanes of a full cell.
+
+    Returns:
+        Cells that together hold each missing lane on each seed once.
     """
     assert sizes.seeds is not None
     assert sizes.points is not None
     lanes = experiment.lanes
-    missing = [set(experiment.missing(result, lane)) for lane in lanes]
-    # (number of the block of seeds, missing lanes) → the seeds of that block that miss just these lanes
-    together: dict[tuple[int, tuple[Point, ...]], list[int]] = {}
-    for i, seed in enumerate(experiment.plan.seeds):
-        for first in range(0, len(lanes), sizes.points):
-            block = range(first, min(first + sizes.points, len(lanes)))
-            absent = tuple(lanes[j] for j in block if seed in missing[j])
+    missing_seeds = {lane: set(experiment.missing(result, lane)) for lane in lanes}
+    lane_blocks = [
+        lanes[first : first + sizes.points] for first in range(0, len(lanes), sizes.points)
+    ]
+    # (number of the block of seeds, missing lanes) → its seeds that miss exactly these lanes.
+    # Seeds that miss the same lanes share a cell: a cell is lanes × seeds without gaps.
+    sharing: dict[tuple[int, tuple[Point, ...]], list[int]] = {}
+    for position, seed in enumerate(experiment.plan.seeds):
+        for block in lane_blocks:
+            absent = tuple(lane for lane in block if seed in missing_seeds[lane])
             if absent:
-                together.setdefault((i // sizes.seeds, absent), []).append(seed)
+                sharing.setdefault((position // sizes.seeds, absent), []).append(seed)
     return [
         Cell(experiment, absent, tuple(seeds), experiment.made_by)
-        for (_, absent), seeds in together.items()
+        for (_, absent), seeds in sharing.items()
     ]
 
 
@@ -119,23 +151,37 @@ def compute_cell(
     cell: Cell,
     folder: Path,
     *,
-    show: Callable[[float], None] = lambda share: None,
-    say: Callable[[str], None] = lambda line: None,
+    show: Show = lambda share: None,
+    say: Say = lambda line: None,
 ) -> None:
-    """Compute a cell and write its file, unless a complete one exists; resume from the last checkpoint.
+    """Compute a cell and write its file, unless a complete one exists.
 
-    If it does not fit into memory, compute its halves instead; each writes its own file.
+    It resumes from the last checkpoint. If the cell does not fit into memory, its halves are
+    computed instead; each writes its own file.
+
+    Args:
+        cell: the cell.
+        folder: the experiment's folder.
+        show: called with the share that is done.
+        say: called with a line about each event.
     """
-    if read(cell.path(folder), say) is not None:
+    if read_cell(cell.path(folder), say) is not None:
         show(1.0)
-    elif not _fits(cell) or not _compute(cell, folder, show, say):
-        say(f"not enough memory for cell {cell}: splitting it in two")
-        for i, half in enumerate(cell.halves()):
-            compute_cell(half, folder, show=lambda share, i=i: show((i + share) / 2), say=say)  # type: ignore[misc]
+        return
+    if _may_fit(cell) and _compute(cell, folder, show, say):
+        return
+    say(f"not enough memory for cell {cell}: splitting it in two")
+    for number, half in enumerate(cell.halves()):
+        compute_cell(half, folder, show=functools.partial(_show_half, show, number), say=say)
 
 
-def _fits(cell: Cell) -> bool:
-    """Whether there may be enough memory; raise InputError if not, and the cell cannot be divided.
+def _show_half(show: Show, number: int, share: float) -> None:
+    """Report the share of a whole cell whose half number 0 or 1 is done to this share."""
+    show((number + share) / 2)
+
+
+def _may_fit(cell: Cell) -> bool:
+    """Return whether there may be enough memory; raise InputError if not and it cannot be divided.
 
     Trying would not always raise an error: a system or a container may kill the process instead.
     """
@@ -149,74 +195,85 @@ def _fits(cell: Cell) -> bool:
     return True
 
 
-def _compute(
-    cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]
-) -> bool:
+def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
     """Compute a cell in one piece; return whether memory sufficed."""
     cell.check_here()
     lane_versions = [cell.experiment.version(lane) for lane in cell.lanes]
-    checkpoint = folder / f".checkpoint-{cell.name}-{_hash({**versions(), 'lanes': lane_versions})}"
+    # Other code or another device may give other numbers: it must not resume this checkpoint.
+    resumable_by = _hash({**versions(), "lanes": lane_versions})
+    checkpoint = folder / f".checkpoint-{cell.name}-{resumable_by}"
     try:
-        recording = cell.experiment.open(cell.lanes, list(cell.seeds))
-        seconds = run_to_the_end(recording, checkpoint, show, say)
-        curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
-        curves["version"] = (
-            ("learner", "seed"),
-            np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1),
-        )
-        if cell.seeds[0] == cell.experiment.plan.seeds[0] and not cell.experiment.axes:
-            path = recording.path(cell.seeds)
-            curves = curves if path is None else curves.assign(path=path)
+        curves, seconds = _teach(cell, lane_versions, checkpoint, show, say)
     except Exception as error:
-        if not _out_of_memory(error) or not cell.halves():
+        if not _is_out_of_memory(error) or not cell.halves():
             raise
         checkpoint.unlink(missing_ok=True)
         return False
-    lanes = json.dumps(cell.lanes)
     curves.attrs = {
         "result": cell.experiment.kind.file,
         "made_by": cell.made_by,
-        "lanes": lanes,
+        "lanes": json.dumps(cell.lanes),
         "seconds": seconds,
+        **versions(),
     }
-    curves.attrs |= versions()
     (folder / CELLS).mkdir(exist_ok=True)
     _store.save_curves(curves, cell.path(folder), _store.own_mark())
+    # Only now: until the file is there, the checkpoint is all that a kill would leave.
     checkpoint.unlink(missing_ok=True)
     return True
 
 
-def run_to_the_end(
-    recording: Recording,
-    checkpoint: Path,
-    show: Callable[[float], None],
-    say: Callable[[str], None],
-) -> float:
-    """Run all sessions to their end, from the last checkpoint if there is one; return the total time in seconds.
+def _teach(
+    cell: Cell, lane_versions: list[str], checkpoint: Path, show: Show, say: Say
+) -> "tuple[xr.Dataset, float]":
+    """Teach the lanes of a cell; return their curves, (learner, seed, step), and the seconds."""
+    experiment = cell.experiment
+    recording = experiment.open(cell.lanes, list(cell.seeds))
+    seconds = run_to_the_end(recording, checkpoint, show, say)
+    curves = recording.curves(cell.seeds, experiment.names(cell.lanes))
+    # One version per (lane, seed): a result may hold seeds of earlier versions.
+    by_seed = np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1)
+    curves["version"] = (("learner", "seed"), by_seed)
+    # Pictures show the first seed of a run; a sweep has none.
+    if cell.seeds[0] == experiment.plan.seeds[0] and not experiment.axes:
+        path = recording.path(cell.seeds)
+        if path is not None:
+            curves = curves.assign(path=path)
+    return curves, seconds
 
-    ``show`` is called with the share that is done.
+
+def run_to_the_end(recording: Recording, checkpoint: Path, show: Show, say: Say) -> float:
+    """Run all sessions to their end, from the last checkpoint if there is one.
+
+    Args:
+        recording: the sessions, and what they have reported.
+        checkpoint: the file of the checkpoint.
+        show: called with the share that is done.
+        say: called with a line about each event.
+
+    Returns:
+        The time in seconds, including that before an interruption.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C or SIGTERM, when the checkpoint is written.
     """
     began = time.monotonic()
-    try:
-        earlier = _store.load_checkpoint(recording, checkpoint)
-    except _store.Damaged as damage:
-        say(f"{damage}: starting from the beginning")
-        earlier = None
-    if earlier is not None:
-        share = recording.done / recording.total
-        say(f"resuming an interrupted run ({share:.0%} done)")
-        began -= earlier
+    began -= _resume(recording, checkpoint, say)
     devices = recording.sessions[0].layout.devices
     if _devices.worth_saying(devices):
         say(f"computing on {_devices.named(devices)}")
     saved = time.monotonic()
+
+    def show_exam(share: float) -> None:
+        show(recording.done_with(share) / recording.total)
+
+    # Here Ctrl-C is only noted: a session's carry and the rows of its blocks must be of the same
+    # step when they are saved. Between two blocks they are.
     with interrupts.deferred() as interrupted:
         show(recording.done / recording.total)
-        for i, session in enumerate(recording.sessions):
-            for block in session.blocks(
-                lambda share: show(recording.done_with(share) / recording.total)
-            ):
-                recording.blocks[i].append(block)
+        for number, session in enumerate(recording.sessions):
+            for block in session.blocks(show_exam):
+                recording.blocks[number].append(block)
                 show(recording.done / recording.total)
                 now = time.monotonic()
                 if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
@@ -227,8 +284,22 @@ def run_to_the_end(
     return time.monotonic() - began
 
 
+def _resume(recording: Recording, checkpoint: Path, say: Say) -> float:
+    """Restore a recording from its checkpoint; return the seconds it had taken, 0 without one."""
+    try:
+        seconds = _store.load_checkpoint(recording, checkpoint)
+    except _store.Damaged as damage:
+        say(f"{damage}: starting from the beginning")
+        return 0.0
+    if seconds is None:
+        return 0.0
+    share = recording.done / recording.total
+    say(f"resuming an interrupted run ({share:.0%} done)")
+    return seconds
+
+
 def versions() -> dict[str, Any]:
-    """The software versions that computed a result, for its attributes."""
+    """Return the software versions that computed a result, for its attributes."""
     return {
         "ital_version": __version__,
         "jax_version": jax.__version__,
@@ -238,13 +309,14 @@ def versions() -> dict[str, Any]:
     }
 
 
-def _out_of_memory(error: Exception) -> bool:
-    device = isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
-    return device or isinstance(error, MemoryError)
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        return "RESOURCE_EXHAUSTED" in str(error)
+    return isinstance(error, MemoryError)
 
 
-def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
-    """The content of a cell's file, or None; renames a damaged file and reports it."""
+def read_cell(file: Path, say: Say) -> "xr.Dataset | None":
+    """Return the content of a cell's file, or None; rename a damaged file and report it."""
     try:
         return _store.load_curves(file)
     except FileNotFoundError:
@@ -254,28 +326,31 @@ def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
         return None
 
 
-def finished(
-    experiment: Experiment, folder: Path, say: Callable[[str], None]
-) -> "Iterator[tuple[Path, xr.Dataset]]":
-    """The finished cells of an experiment in a folder; cells of other experiments and other files are ignored."""
+def finished(experiment: Experiment, folder: Path, say: Say) -> "Iterator[tuple[Path, xr.Dataset]]":
+    """Yield the finished cells of an experiment in a folder, and their files.
+
+    Cells of other experiments and other files are ignored.
+    """
     wanted = (experiment.kind.file, experiment.made_by)
     for file in sorted((folder / CELLS).glob("*.nc")):
         if not re.fullmatch(NAME, file.stem) or not file.is_file():
             continue
-        cell = read(file, say)
+        cell = read_cell(file, say)
         if cell is not None and (cell.attrs.get("result"), cell.attrs.get("made_by")) == wanted:
             yield file, cell
 
 
 def lanes_of(cell: "xr.Dataset") -> list[Point]:
-    """The lanes in a cell's file, in order."""
+    """Return the lanes in a cell's file, in the order of its rows."""
     return [Point(*lane) for lane in json.loads(cell.attrs["lanes"])]
 
 
 def forget(folder: Path, names: set[str]) -> None:
     """Remove the files of these cells, and their folder if it is empty."""
     for file in [*folder.glob(".*"), *(folder / CELLS).glob("*")]:
+        # Checkpoints, logs and temporary files of a cell have its name in theirs.
         name = re.search(NAME, file.name)
+        # A damaged file may be asked for in a bug report.
         if name and name[0] in names and file.suffix != ".damaged":
             file.unlink(missing_ok=True)
     _store.remove_if_empty(folder / CELLS)

@@ -1,4 +1,8 @@
-"""Cells on a Dask cluster: how they are sent, what a worker does, and the log that it leaves for the next one."""
+"""Cells on a Dask cluster: how they are sent, what a worker does, and the log that it leaves.
+
+The first half runs in the process that asked for the result, the second half in the workers. They
+share the experiment's folder, and nothing else.
+"""
 
 import asyncio
 import concurrent.futures
@@ -16,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
-from ital.experiments._cells import CELLS, Cell, compute_cell, read
+from ital.experiments._cells import CELLS, Cell, compute_cell, read_cell
 from ital.experiments._engines import (
     ATTEMPTS,
     FATAL,
@@ -33,9 +37,8 @@ from ital.tools.checks import install
 from ital.tools.files import write
 from ital.tools.platform import check_platform, set_up_jax
 
-LARGE_SWEEP = (
-    2**21
-)  # lane steps from which a sweep uses all cores; smaller ones are over before workers start
+# Lane steps from which a sweep uses all cores; smaller ones are over before workers start.
+LARGE_SWEEP = 2**21
 TOKEN = ".token"  # lets a worker verify that it sees the same folder
 
 
@@ -47,9 +50,10 @@ def cluster(
     resource: str | None = None,
     platform: str | None = None,
 ) -> Iterator[RunCells]:
-    """Workers of a Dask cluster, for one experiment: local processes, or all workers of a scheduler.
+    """Open a Dask cluster for one experiment: local processes, or all workers of a scheduler.
 
-    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried up to three times.
+    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried up to
+    three times.
 
     Args:
         workers: number of local processes to start; give this or ``scheduler``.
@@ -61,8 +65,8 @@ def cluster(
         An engine for :func:`run` and :func:`sweep`, while the context lasts.
 
     Raises:
-        InputError: if not exactly one of ``workers`` and ``scheduler`` is given, Dask is missing, or no scheduler
-            answers.
+        InputError: if not exactly one of ``workers`` and ``scheduler`` is given, Dask is missing,
+            or no scheduler answers.
     """
     if (workers is None) == (scheduler is None):
         raise InputError(
@@ -78,12 +82,12 @@ def cluster(
     with contextlib.ExitStack() as stack:
         for name in ("distributed", "tornado.application"):
             stack.enter_context(_quiet(name))
-        # A scheduler must answer before anything is written; local processes start when there is work for them.
-        opened = (
-            _local(distributed, workers)
-            if workers is not None
-            else _connected(distributed, scheduler or "")
-        )
+        if workers is not None:
+            opened = _local(distributed, workers)
+        else:
+            opened = _connected(distributed, scheduler or "")
+        # A scheduler must answer before anything is written; local processes start when there is
+        # work for them.
         connect = functools.cache(lambda: stack.enter_context(opened))
         if scheduler is not None:
             connect()
@@ -112,22 +116,27 @@ def engine_for(
     seeds: int = 1,
     lane_steps: int = 0,
 ) -> Engine | None:
-    """The engine that fits a sweep: a cluster if one is named, local processes if the sweep is large.
+    """Return the engine that fits a sweep: a cluster if one is named, processes if it is large.
 
     Args:
-        workers: Number of Dask workers to start; 0: compute in this process; None: decide by the size of the sweep.
+        workers: Number of Dask workers to start; 0: compute in this process; None: decide by the
+            size of the sweep.
         scheduler: Address of a Dask scheduler whose workers to use.
         resource: Resource that a worker of the cluster must declare.
         platform: ``cpu`` or ``gpu`` for the workers; None: JAX's choice.
         seeds: Number of seeds, at most one process each.
-        lane_steps: Total number of steps of all lanes; from ``LARGE_SWEEP`` on, processes share the seeds.
+        lane_steps: Total number of steps of all lanes; from ``LARGE_SWEEP`` on, processes share the
+            seeds.
 
     Returns:
-        An engine for :func:`run` or :func:`sweep`, which checks its arguments when it is entered; None: this process.
+        An engine for :func:`run` or :func:`sweep`, which checks its arguments when it is entered;
+        None: this process.
     """
     if workers or scheduler is not None:
         return cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
-    number = _processes.number_for(seeds) if workers is None and lane_steps >= LARGE_SWEEP else 0
+    if workers is not None or lane_steps < LARGE_SWEEP:
+        return None
+    number = _processes.number_for(seeds)
     return processes(number, platform) if number else None
 
 
@@ -145,6 +154,7 @@ def _quiet(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    """Open a client of a scheduler; raise InputError if none answers."""
     try:
         client = distributed.Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -158,13 +168,15 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
     """A cluster of spawned local processes: forking after JAX is loaded would hang."""
     import dask
 
-    # Deaths are counted for the cell being computed (see attempt), not for cells that were only queued there.
+    # Deaths are counted for the cell being computed (see attempt), not for cells that were only
+    # queued at the worker that died.
     patience = {
         "distributed.scheduler.allowed-failures": 1_000_000,
         "distributed.scheduler.worker-saturation": 1.0,
     }
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(patience))
+        preload = [*dask.config.get("distributed.worker.preload"), "ital.experiments._cluster"]
         # Dask cannot close a cluster that is still starting: Ctrl-C waits until it is up.
         with interrupts.deferred() as interrupted, interrupts.kept_from_children():
             try:
@@ -173,10 +185,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=":0",
-                    preload=[
-                        *dask.config.get("distributed.worker.preload"),
-                        "ital.experiments._cluster",
-                    ],
+                    preload=preload,
                     silence_logs=logging.CRITICAL,
                     env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
                 )
@@ -193,7 +202,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _tended(local: Any, workers: int) -> Iterator[None]:
-    """In this context, restart workers that died while starting; Dask itself restarts all others."""
+    """In this context, restart workers that died while starting; Dask restarts all others."""
     from tornado.ioloop import PeriodicCallback
 
     def tend() -> None:
@@ -211,20 +220,31 @@ def _tended(local: Any, workers: int) -> Iterator[None]:
 
 
 class _Sender:
-    """Sends cells to the workers; ``token`` identifies one call of the engine."""
+    """Sends cells to the workers.
+
+    Attributes:
+        client: the Dask client.
+        folder: the experiment's folder.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+        resources: what a worker must declare to take a cell.
+        token: identifies one call of the engine, in logs and in a file that workers look for.
+    """
 
     def __init__(
         self, client: Any, folder: Path, resource: str | None, platform: str | None
     ) -> None:
-        self.client, self.folder, self.platform = client, folder, platform
+        self.client = client
+        self.folder = folder
+        self.platform = platform
         self.resources = None if resource is None else {resource: 1}
         self.token = uuid.uuid4().hex[:8]
-        self.token_file = folder / CELLS / TOKEN
-        self.token_file.parent.mkdir(exist_ok=True)
-        write(self.token_file, self.token.encode())
+        token_file = folder / CELLS / TOKEN
+        token_file.parent.mkdir(exist_ok=True)
+        write(token_file, self.token.encode())
 
     def __call__(self, cell: Cell) -> Any:
-        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # unique, because the scheduler remembers past keys
+        # The scheduler remembers past keys, so a second attempt needs a key of its own.
+        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"
         arguments = (cell, str(self.folder), self.token, self.platform)
         return self.client.submit(
             attempt, *arguments, key=key, pure=False, resources=self.resources
@@ -244,55 +264,63 @@ def _as_they_finish(
     """Send all cells and yield each when it ends; resend those that fail."""
     if not send.client.scheduler_info()["workers"]:
         say("waiting for the first worker")
-    sent = {send(cell): cell for cell in cells}
-    number = done = 0
-    running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
+    cell_of = {send(cell): cell for cell in cells}
+    running = distributed.as_completed(list(cell_of), loop=send.client.loop, raise_errors=False)
+    cells_done = 0
+    lanes_done = 0
     for future in running:
-        cell = sent.pop(future)
+        cell = cell_of.pop(future)
         failure = None
-        if future.status == "lost":
-            pass  # its worker ended after the cell did: the file exists, only its messages are lost
-        elif future.status == "finished":
-            for line in _result(future, send.client):
+        if future.status == "finished":
+            for line in _messages(future, send.client):
                 say(line)
         elif future.status == "error":
-            error = future.exception()
-            if isinstance(error, FATAL):
-                raise error
-            starts = send.starts(cell)
-            if isinstance(error, GivenUp) or starts >= ATTEMPTS:
-                lines = traceback.format_exception(type(error), error, future.traceback())
-                failure = Failure(
-                    cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines)
-                )
-            else:
-                say(
-                    f"cell {cell} failed ({line_of(error)}), attempt {max(1, starts)} of {ATTEMPTS}"
-                )
+            failure = _failure(future, cell, send, say)
+            if failure is None:
                 again = send(cell)
-                sent[again] = cell
+                cell_of[again] = cell
                 running.add(again)
                 continue
-        else:
-            raise _lost(send.client)
-        number, done = number + 1, done + cell.size
-        show(done, f", {number} of {len(cells)} cells")
+        elif future.status != "lost":
+            raise _scheduler_gone(send.client)
+        # A worker was lost after its cell ended: the file is there, only its messages are lost.
+        cells_done += 1
+        lanes_done += cell.size
+        show(lanes_done, f", {cells_done} of {len(cells)} cells")
         yield cell, failure
 
 
-def _result(future: Any, client: Any) -> list[str]:
-    """The messages of a finished cell; the scheduler that passes them on may end at the same moment."""
+def _failure(future: Any, cell: Cell, send: _Sender, say: Callable[[str], None]) -> Failure | None:
+    """Return the failure of a cell that failed for good; None if it may be tried again.
+
+    Raises an error that all other cells would meet, too.
+    """
+    error = future.exception()
+    if isinstance(error, FATAL):
+        raise error
+    begun = send.starts(cell)
+    if isinstance(error, GivenUp):
+        return Failure(cell, begun, str(error))
+    if begun >= ATTEMPTS:
+        lines = traceback.format_exception(type(error), error, future.traceback())
+        return Failure(cell, begun, "".join(lines))
+    say(f"cell {cell} failed ({line_of(error)}), attempt {max(1, begun)} of {ATTEMPTS}")
+    return None
+
+
+def _messages(future: Any, client: Any) -> list[str]:
+    """Return the messages of a finished cell."""
     try:
         return future.result()
     except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
-        raise _lost(client) from None
+        # The scheduler, which passes them on, ended at the same moment.
+        raise _scheduler_gone(client) from None
 
 
-def _lost(client: Any) -> OSError:
+def _scheduler_gone(client: Any) -> OSError:
     reason = "the scheduler is gone; finished work is kept, and the same command resumes it"
-    return ConnectionError(
-        errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster"
-    )
+    address = client.scheduler.address if client.scheduler else "cluster"
+    return ConnectionError(errno.ECONNRESET, reason, address)
 
 
 # What runs in a worker.
@@ -314,17 +342,17 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
     Every attempt is logged before it starts, because a worker that dies leaves no other trace.
     """
     _set_up(platform)
-    place = Path(folder)
-    _check_shared(place, token)
+    path = Path(folder)
+    _check_shared(path, token)
     lines: list[str] = []
-    if read(cell.path(place), lines.append) is not None:
+    if read_cell(cell.path(path), lines.append) is not None:
         return lines
-    begun = starts(cell, place, token)
+    begun = starts(cell, path, token)
     if begun >= ATTEMPTS:
         raise GivenUp(f"{begun} workers died while computing this cell (killed, or out of memory?)")
-    with _log(cell, place).open("a") as log:
+    with _log_file(cell, path).open("a") as log:
         log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
-    compute_cell(cell, place, say=lines.append)
+    compute_cell(cell, path, say=lines.append)
     return lines
 
 
@@ -335,16 +363,17 @@ def clear(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _log(cell: Cell, folder: Path) -> Path:
+def _log_file(cell: Cell, folder: Path) -> Path:
     return folder / CELLS / f"{cell.name}.log"
 
 
 def starts(cell: Cell, folder: Path, token: str) -> int:
-    """The number of times a cell was started since it was first sent."""
+    """Return the number of times a cell was started since it was first sent."""
     try:
-        return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
+        lines = _log_file(cell, folder).read_text().splitlines()
     except FileNotFoundError:
         return 0
+    return sum(line.startswith(token) for line in lines)
 
 
 _set_up = functools.cache(set_up_jax)
@@ -353,11 +382,11 @@ _set_up = functools.cache(set_up_jax)
 def _check_shared(folder: Path, token: str) -> None:
     """Raise InputError if this worker does not see the sender's folder."""
     try:
-        token_there = (folder / CELLS / TOKEN).read_text()
+        found = (folder / CELLS / TOKEN).read_text()
     except OSError:
-        token_there = ""
-    if token_there != token:
-        host = socket.gethostname()
+        found = ""
+    if found != token:
         raise InputError(
-            f"worker {host} does not see {folder}: --out must be on a file system that all workers share"
+            f"worker {socket.gethostname()} does not see {folder}: "
+            "--out must be on a file system that all workers share"
         )

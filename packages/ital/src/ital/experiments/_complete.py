@@ -1,11 +1,16 @@
-"""Complete a result: plan, find missing cells, run the engine, collect."""
+"""Complete a result: find its missing cells, run the engine, collect what it finishes.
+
+The files of a folder are written by one process at a time, which holds the folder's lock
+(``_store.owned``). Workers write nothing but files of cells and their checkpoints.
+"""
 
 import contextlib
 import errno
+import functools
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ital.errors import Incomplete, InputError
 from ital.experiments import _store
@@ -27,7 +32,15 @@ ROUNDS = 3  # times that a finished cell whose file is lost is computed again
 
 
 class Done(NamedTuple):
-    """A result, the number of lanes computed now (not found on disk), and the cells that failed."""
+    """A completed result.
+
+    Attributes:
+        result: the result.
+        computed: number of lanes computed now, rather than found on disk.
+        failures: the cells that failed.
+        cells: number of cells that were computed or failed now.
+        out: the folder for results.
+    """
 
     result: "xr.Dataset"
     computed: int
@@ -35,10 +48,29 @@ class Done(NamedTuple):
     cells: int
     out: Path
 
-    def check(self, shown: object) -> None:
-        """Raise Incomplete if a cell failed; ``shown`` is the result without the failed cells."""
+    def check(self, partial: object) -> None:
+        """Raise Incomplete if a cell failed; ``partial`` is the result without the failed cells."""
         if self.failures:
-            raise Incomplete(shown, self.failures, self.cells, self.out)
+            raise Incomplete(partial, self.failures, self.cells, self.out)
+
+
+class _Tally:
+    """The cells that were computed and those that failed, in this call."""
+
+    def __init__(self) -> None:
+        self.computed: list[Cell] = []
+        self.failures: list[Failure] = []
+
+    def add(self, cell: Cell, failure: Failure | None) -> None:
+        if failure is None:
+            self.computed.append(cell)
+        else:
+            self.failures.append(failure)
+
+    def not_failed(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that have not failed for good."""
+        failed = {failure.cell.name for failure in self.failures}
+        return [cell for cell in cells if cell.name not in failed]
 
 
 @contextlib.contextmanager
@@ -52,67 +84,104 @@ def completed(
     progress: bool,
     say: Callable[[str], None],
 ) -> Iterator[Done]:
-    """Compute the missing parts of a result in ``out``; its folder stays locked until the context ends."""
+    """Compute the missing parts of a result in ``out``.
+
+    Its folder stays locked until the context ends.
+
+    Args:
+        experiment: the experiment.
+        out: the folder for results.
+        chunks: the sizes of cells that were asked for.
+        engine: computes the cells; None for this process.
+        overwrite: compute everything again. The old result stays until the end.
+        progress: show a progress bar.
+        say: called with a line about each event.
+
+    Yields:
+        The completed result.
+
+    Raises:
+        InputError: if settings are refused, or the folder cannot be used; nothing is written then.
+        Incomplete: if every cell failed.
+        OSError: if files of finished cells are lost again and again.
+    """
     chunks.check()
     folder = out / experiment.folder
+    _check_folder(experiment, folder, overwrite)
+    if experiment.settings.data is not None:
+        say(describe_data(experiment.plan.task))
+    # Workers share a sweep seed by seed, unless sizes are given.
+    one_seed_each = engine is not None and chunks == Chunks()
+    sizes = experiment.sizes(Chunks(seeds=1) if one_seed_each else chunks)
+    # The engine is entered first: it checks its arguments before the folder is created.
+    with engine or in_process() as run_cells, _store.owned(folder):
+        clear(folder)  # what a cluster left that was killed
+        collector = _open_collector(experiment, folder, sizes, overwrite, say)
+        tally = _Tally()
+        for _ in range(ROUNDS + 1):
+            missing = missing_cells(experiment, collector.result, sizes)
+            cells = tally.not_failed(missing)
+            if not cells:
+                break
+            if one_seed_each:
+                say("one seed per cell (--seeds-per-cell changes this)")
+            title = _title(experiment, cells)
+            with show_progress(title, sum(cell.size for cell in cells), progress) as show:
+                tell = functools.partial(_show_titled, show, title)
+                for cell, failure in _collected(collector, run_cells, cells, tell, wait=overwrite):
+                    tally.add(cell, failure)
+            # A file of a finished cell may be lost or damaged: look again for what is missing.
+        else:
+            reason = "files of finished cells are repeatedly missing or damaged"
+            raise OSError(errno.EIO, reason, str(folder))
+        _store.remove_if_empty(folder / CELLS)
+        number = len(tally.computed) + len(tally.failures)
+        if collector.result is None:
+            raise Incomplete(None, tally.failures, number, out)
+        computed = sum(cell.size for cell in tally.computed)
+        yield Done(collector.result, computed, tally.failures, number, out)
+
+
+def _check_folder(experiment: Experiment, folder: Path, overwrite: bool) -> None:
+    """Raise InputError if a result cannot be written to a folder, before the folder is touched."""
     file = folder / experiment.kind.file
     check_writable(folder)
     check_writable(folder / CELLS)
     if file.is_dir():
         raise InputError(
-            f"{file} is a folder, but the result is a file of this name: move it, or choose another --out"
+            f"{file} is a folder, but the result is a file of this name: "
+            "move it, or choose another --out"
         )
     if not overwrite:
-        _store.stored(
-            experiment.identity, file
-        )  # raises for other settings before the folder is touched
-    spread = engine is not None and chunks == Chunks()
-    if experiment.settings.data is not None:
-        say(describe_data(experiment.plan.task))
-    sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
-    with engine or in_process() as run_cells, _store.owned(folder):
-        clear(folder)  # left by a run that was killed
-        earlier = None if overwrite else _store.stored(experiment.identity, file, say)
-        old = experiment.outdated(earlier)
-        if old:
-            say(
-                f"{', '.join(old)}: computed by an earlier version of the teacher; name them to compute them again"
-            )
-        collector = Collector(experiment, folder, earlier, sizes, say)
-        if not overwrite:
-            collector.collect()
-        done: list[Cell] = []
-        failures: list[Failure] = []
-        for _ in range(ROUNDS + 1):
-            failed = {failure.cell.name for failure in failures}
-            missing = missing_cells(experiment, collector.result, sizes)
-            cells = [cell for cell in missing if cell.name not in failed]
-            if not cells:
-                break
-            if spread:
-                say("one seed per cell (--seeds-per-cell changes this)")
-            title = _title(experiment, cells)
-            with show_progress(title, sum(cell.size for cell in cells), progress) as show:
-                tell = lambda done, words="": show(done, f"{title}{words}")  # noqa: B023, E731
-                for cell, failure in _collected(collector, run_cells, cells, tell, wait=overwrite):
-                    if failure is None:
-                        done.append(cell)
-                    else:
-                        failures.append(failure)
-        else:
-            raise OSError(
-                errno.EIO, "files of finished cells are repeatedly missing or damaged", str(folder)
-            )
-        _store.remove_if_empty(folder / CELLS)
-        if collector.result is None:
-            raise Incomplete(None, failures, len(failures), out)
-        yield Done(
-            collector.result,
-            sum(cell.size for cell in done),
-            failures,
-            len(done) + len(failures),
-            out,
+        # A result with other settings is refused here; it is read again under the lock.
+        _store.stored(experiment.identity, file)
+
+
+def _open_collector(
+    experiment: Experiment,
+    folder: Path,
+    sizes: Chunks,
+    overwrite: bool,
+    say: Callable[[str], None],
+) -> Collector:
+    """Read what earlier runs left: the result, and cells that were finished but not collected."""
+    if overwrite:
+        return Collector(experiment, folder, None, sizes, say)
+    earlier = _store.stored(experiment.identity, folder / experiment.kind.file, say)
+    outdated = experiment.outdated(earlier)
+    if outdated:
+        say(
+            f"{', '.join(outdated)}: computed by an earlier version of the teacher; "
+            "name them to compute them again"
         )
+    collector = Collector(experiment, folder, earlier, sizes, say)
+    collector.collect()
+    return collector
+
+
+def _show_titled(show: Callable[..., Any], title: str, done: float, words: str = "") -> None:
+    """Move a bar, and put words after its title."""
+    show(done, f"{title}{words}")
 
 
 def _collected(
@@ -123,7 +192,10 @@ def _collected(
     *,
     wait: bool,
 ) -> Iterator[tuple[Cell, Failure | None]]:
-    """Run cells and collect them periodically; with ``wait`` only at the end, which replaces the old result."""
+    """Run cells and collect them periodically; yield each with its failure, if it failed.
+
+    With ``wait`` they are collected only at the end, which replaces the old result.
+    """
     finished: list[str] = []
     due = time.monotonic() + SECONDS_BETWEEN_COLLECTIONS
     for cell, failure in run_cells(cells, collector.folder, show, collector.say):
@@ -134,6 +206,7 @@ def _collected(
         if began > due and not wait:
             collector.collect(finished)
             ended = time.monotonic()
+            # The larger the result, the longer it takes to write: collect more rarely then.
             due = ended + max(SECONDS_BETWEEN_COLLECTIONS, (ended - began) / COLLECTING)
             finished = []
     collector.collect(finished)
@@ -148,5 +221,5 @@ def _title(experiment: Experiment, cells: Sequence[Cell]) -> str:
 
 
 def count(things: Collection[object], name: str) -> str:
-    """A number of things with its noun: ``1 seed``, ``3 seeds``."""
-    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+    """Return a number of things with its noun: ``1 seed``, ``3 seeds``."""
+    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"

@@ -1,4 +1,7 @@
-"""Engines that compute cells: this process, or local processes. ``_cluster`` has another; the numbers are the same."""
+"""Engines that compute cells: this process, or local processes. ``_cluster`` has another.
+
+All give the same numbers: an engine decides only where and when a cell is computed.
+"""
 
 import contextlib
 import traceback
@@ -8,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ital.errors import InputError
-from ital.experiments._cells import Cell, compute_cell
+from ital.experiments._cells import Cell, Say, Show, compute_cell
 from ital.tools import processes as _processes
 from ital.tools.files import Unwritable
 
 ATTEMPTS = 3  # a cell that fails this often is skipped
-FATAL = (InputError, Unwritable)  # not specific to one cell: all others would fail too
+# Errors that are not specific to one cell: all others would fail too.
+FATAL = (InputError, Unwritable)
 
 
 class Failure(NamedTuple):
@@ -38,7 +42,7 @@ class RunCells(Protocol):
         say: Callable[[str], None],
         /,
     ) -> Finished:
-        """Compute the cells and yield each when it is finished, with its failure if it failed for good.
+        """Compute the cells and yield each when it ends, with its failure if it failed for good.
 
         Args:
             cells: the cells to compute.
@@ -62,15 +66,18 @@ def _one_by_one(
     cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
 ) -> Finished:
     done = 0
+
+    def show_share(share: float) -> None:
+        # It reads the current cell: cells are computed one after the other.
+        show(done + share * cell.size)
+
     for cell in cells:
-        tell = lambda share, first=done, size=cell.size: show(first + share * size)  # noqa: E731
-        yield cell, _tried(cell, folder, tell, say)
+        yield cell, _try_cell(cell, folder, show_share, say)
         done += cell.size
 
 
-def _tried(
-    cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]
-) -> Failure | None:
+def _try_cell(cell: Cell, folder: Path, show: Show, say: Say) -> Failure | None:
+    """Compute a cell in up to ``ATTEMPTS`` attempts; return its failure if it failed for good."""
     for number in range(1, ATTEMPTS + 1):
         try:
             compute_cell(cell, folder, show=show, say=say)
@@ -85,7 +92,9 @@ def _tried(
 
 @contextlib.contextmanager
 def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
-    """Local processes, each computing one cell at a time. Needs no library; a worker that dies is not replaced.
+    """Start local processes, each of which computes one cell at a time.
+
+    This needs no library. A worker that dies is not replaced.
 
     Args:
         workers: number of processes.
@@ -98,21 +107,21 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
     def run_cells(
         cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
     ) -> Finished:
-        shares: dict[str, float] = {}
-        number = 0
+        lanes_done: dict[str, float] = {}  # name of a cell → its lanes, in part perhaps
+        cells_done = 0
         parts = [(cell, folder) for cell in cells]
-        for part, message in _processes.run(
-            _compute_here, parts, min(workers, len(parts)), platform
-        ):
+        workers_needed = min(workers, len(parts))
+        for part, message in _processes.run(_compute_here, parts, workers_needed, platform):
+            # Without a part it is a message: a line, or how far a cell is.
             if part is not None:
-                number += 1
+                cells_done += 1
                 yield part[0], message
             elif isinstance(message, str):
                 say(message)
             else:
                 name, done = message
-                shares[name] = done
-                show(sum(shares.values()), f", {number} of {len(cells)} cells")
+                lanes_done[name] = done
+                show(sum(lanes_done.values()), f", {cells_done} of {len(cells)} cells")
 
     yield run_cells
 
@@ -120,10 +129,13 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
 def _compute_here(part: tuple[Cell, Path]) -> Failure | None:
     """Compute a cell in a worker process."""
     cell, folder = part
-    return _tried(
-        cell, folder, lambda share: _processes.tell((cell.name, share * cell.size)), _processes.tell
-    )
+
+    def show(share: float) -> None:
+        _processes.tell((cell.name, share * cell.size))
+
+    return _try_cell(cell, folder, show, _processes.tell)
 
 
 def line_of(error: BaseException) -> str:
+    """Return an error's type and message on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

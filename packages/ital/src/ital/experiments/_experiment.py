@@ -1,7 +1,17 @@
 """What runs and sweeps have in common: their lanes, their cells, and what identifies their results.
 
-A run has one lane per method. A sweep has axes beside the methods, step sizes η and rationalities β, and one lane per
-method and point of the grid. Everything else is the same.
+A run has one lane per method. A sweep has axes beside the methods, step sizes η and rationalities
+β, and one lane per method and point of the grid. Everything else is the same.
+
+Where would a sweep get a third axis? Its values are a setting of :class:`ital.teaching.Run`:
+
+1. :class:`Point` gets a field of the setting's name; ``AXES`` follows from it, and cells, files,
+   checkpoints, the collector and MLflow follow from ``AXES`` and ``Experiment.axes``.
+2. :meth:`Experiment.open` hands the value of each lane to the sessions, and ``Experiment.plan``
+   checks each value of the axis.
+3. :meth:`Experiment.axes_of` tells which learners it does not affect.
+4. ``_sweep.sweep`` and the command ``ital sweep`` take its values; ``ital.tuning`` and
+   ``figures.plot_sweep`` choose and draw the best points.
 """
 
 import dataclasses
@@ -41,16 +51,28 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FIRST = "1.1.1"  # assumed version of lanes in a file that records none
-GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # where nothing was computed; else NaN
+# The value of a variable where nothing was computed; NaN for all others.
+GAPS = {"computed": 0, "diverged_at": -1, "version": ""}
 WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell, if no cell size is given
 
 
 class Point(NamedTuple):
-    """A method and, in a sweep, its step size and β (None: the method has no β)."""
+    """A method and, in a sweep, its value on every axis.
 
+    Attributes:
+        method: the name of the method.
+        lr: its step size η; None in a run.
+        beta: its β; None in a run, and if the method has no β.
+    """
+
+    # Cells store points as lists: the order of these fields is a file format.
     method: str
     lr: float | None = None
     beta: float | None = None
+
+
+AXES = Point._fields[1:]
+"""The axes that a sweep has beside the methods: names of settings, which its points set."""
 
 
 class Chunks(NamedTuple):
@@ -90,7 +112,9 @@ SWEEP = ResultKind("sweep", "sweep.nc", "", "setting", 2**25)
 
 @dataclass(frozen=True)
 class Experiment:
-    """A run, or a sweep if it has axes. It is pickled as plain values; each process builds its parts.
+    """A run, or a sweep if it has axes.
+
+    It is pickled as plain values; each process builds its parts.
 
     Attributes:
         settings: what to run; a sweep ignores their values along its axes.
@@ -112,47 +136,62 @@ class Experiment:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The parts, built once: for a sweep, at its first point; raises InputError if any setting is not valid."""
+        """The parts, built once; for a sweep, at its first point.
+
+        Raises:
+            InputError: if any setting is not valid.
+        """
         if not self.axes:
             return self.settings.plan()
         first_point = {name: values[0] for name, values in self.axes.items()}
         plan = dataclasses.replace(self.settings, **first_point).plan()
         for value in self.axes["lr"]:
+            # Any finite β is valid, but not any η.
             dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)
         # Exams take minutes per lane: sweeps are judged by what is measured anyway.
         return dataclasses.replace(plan, task=plan.task._replace(exam=None))
 
+    def axes_of(self, learner: Learner) -> dict[str, Sequence[float]]:
+        """Return the axes that affect a learner: η affects all, β only those that use it."""
+        axes = dict(self.axes)
+        if "beta" in axes and not _uses_beta(self.plan, learner):
+            del axes["beta"]
+        return axes
+
     @functools.cached_property
     def lanes(self) -> list[Point]:
-        """All lanes of a seed: every method at every point of the grid, without the axes that do not affect it."""
+        """All lanes of a seed: every method at every point of the axes that affect it."""
         lanes = []
         for learner in self.plan.learners:
-            axes = dict(self.axes)
-            if axes and not _has_beta(self.plan, learner):
-                del axes["beta"]
+            axes = self.axes_of(learner)
             for values in itertools.product(*axes.values()):
                 lanes.append(Point(learner.name, **dict(zip(axes, values, strict=True))))
         return lanes
 
     def names(self, lanes: Sequence[Point]) -> list[str]:
-        """Name lanes as in the sessions: by method, or by number where a method has several lanes."""
+        """Name lanes as in the sessions: by method; by number if a method has several lanes."""
         if self.axes:
             return [str(number) for number in range(len(lanes))]
         return [lane.method for lane in lanes]
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Open sessions for some lanes on some seeds."""
-        by_name = {learner.name: learner for learner in self.plan.learners}
-        learners = []
-        for lane, name in zip(lanes, self.names(lanes), strict=True):
-            learner = by_name[lane.method]
-            if self.axes:
-                learner = _with_beta(self.plan, learner, 0.0 if lane.beta is None else lane.beta)
-            learners.append(learner._replace(name=name))
+        learners = {learner.name: learner for learner in self.plan.learners}
         run = dataclasses.replace(self.plan.run, seeds=list(seeds))
-        if "lr" in self.axes:
+        taught = [learners[lane.method] for lane in lanes]
+        if self.axes:
+            # Each axis goes where its setting does: η into the run, a value per lane; β into the
+            # learners. A learner without a β ignores the 0.
             run = dataclasses.replace(run, lr=[lane.lr for lane in lanes])
-        return Recording(open_sessions(self.plan.task, self.plan.teacher, learners, run))
+            taught = [
+                _with_beta(self.plan, learner, lane.beta or 0.0)
+                for learner, lane in zip(taught, lanes, strict=True)
+            ]
+        named = [
+            learner._replace(name=name)
+            for learner, name in zip(taught, self.names(lanes), strict=True)
+        ]
+        return Recording(open_sessions(self.plan.task, self.plan.teacher, named, run))
 
     def coordinates(self, lane: Point) -> dict[str, float]:
         """Label a lane along the axes, without the axes that do not affect it."""
@@ -168,12 +207,12 @@ class Experiment:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The settings that distinguish one result from another; a sweep may grow along its axes."""
+        """The settings that distinguish one result from another; a sweep grows along its axes."""
         return {name: value for name, value in self.plan.identity.items() if name not in self.axes}
 
     @functools.cached_property
     def made_by(self) -> str:
-        """Everything that the numbers of a result depend on: its identity and the version of ital."""
+        """All that the numbers of a result depend on: its identity and the version of ital."""
         return json.dumps({**self.identity, "ital_version": __version__}, sort_keys=True)
 
     @functools.cached_property
@@ -183,25 +222,36 @@ class Experiment:
 
     @property
     def described(self) -> dict[str, str]:
-        """What figures need to know about a task of the caller's own, which no registered name can give."""
+        """What figures must know about a task of the caller's own: no registered name gives it."""
         if isinstance(self.settings.task, str):
             return {}
         return {DESCRIBED: json.dumps(described(self.plan.task))}
 
     def attributes(self, result: "xr.Dataset") -> dict[str, Any]:
-        """Make the attributes of a sweep: its values, the methods without β, and what settings are judged by."""
+        """Make the attributes of a sweep.
+
+        They are the values of its axes, the methods without β, and what settings are judged by.
+        """
         if not self.axes:
             return {}
-        without_beta = {lane.method for lane in self.lanes if lane.beta is None}
         judged = result
         if self.metric is not None:
             judged = tuning.judged_by(result, self.plan.task, self.metric)
         values = {name: json.dumps(result[name].values.tolist()) for name in self.axes}
-        named = sorted({*tuning.without_beta(result), *without_beta})
-        return {**judged.attrs, **values, "without_beta": json.dumps(named)}
+        # A stored sweep may hold methods that this experiment does not name.
+        without_beta = {lane.method for lane in self.lanes if lane.beta is None}
+        without_beta |= set(tuning.without_beta(result))
+        return {**judged.attrs, **values, "without_beta": json.dumps(sorted(without_beta))}
 
     def grown(self, result: "xr.Dataset") -> "xr.Dataset":
-        """Put a stored sweep on all its values and all of this one, with gaps where nothing was computed."""
+        """Put a stored sweep on its values and those of this one; what is new are gaps.
+
+        Args:
+            result: a stored result, (learner, *axes, seed) and for curves also step.
+
+        Returns:
+            The same result on the wider axes; a run as it is.
+        """
         if not self.axes:
             return result
         axes = {
@@ -210,17 +260,19 @@ class Experiment:
         }
         wider = result.reindex(axes, fill_value=GAPS)
         for method in tuning.without_beta(result):
-            # What does not depend on β is repeated along it.
+            # What does not depend on β is repeated along it, also along the new values.
             lanes = result.sel(learner=method).isel(beta=0, drop=True)
-            lanes = lanes.reindex(lr=axes["lr"], fill_value=GAPS)
+            others = {name: values for name, values in axes.items() if name != "beta"}
+            lanes = lanes.reindex(others, fill_value=GAPS)
             for name, variable in lanes.data_vars.items():
                 wider[name].loc[{"learner": method}] = variable
         return wider
 
     def command(self, seeds: Sequence[int], out: Path) -> str:
-        """Write the command that computes what is missing on some seeds from the results in ``out``.
+        """Write the command that computes what the results in ``out`` miss on some seeds.
 
-        It names all methods, not only the missing ones, so that they keep their order in the result.
+        It names all methods, not only the missing ones, so that they keep their order in the
+        result.
         """
         options: dict[str, Any] = {}
         for field in dataclasses.fields(Settings):
@@ -248,7 +300,7 @@ class Experiment:
         complete = (stored["computed"] == 1) & self._is_current(stored, lane)
         # A lane that an axis does not affect is repeated along it.
         complete = complete.all([dim for dim in complete.dims if dim != "seed"])
-        return {int(seed) for seed in complete["seed"].values[complete.values]}
+        return set(complete["seed"].values[complete.values].tolist())
 
     def _is_current(self, stored: "xr.Dataset", lane: Point) -> "xr.DataArray | bool":
         """Whether the current code computed a lane; files of earlier versions do not record it."""
@@ -259,40 +311,48 @@ class Experiment:
         return (version == current) | ((version == "") & (current == FIRST))
 
     def outdated(self, result: "xr.Dataset | None") -> list[str]:
-        """List stored methods outside this experiment that another version of its teacher has taught."""
+        """List stored methods of others that another version of this teacher has taught."""
         if result is None or "version" not in result:
             return []
         current = {
             _without_learner(version_of(self.plan.teacher, learner))
             for learner in self.plan.learners
         }
-        found = []
+        outdated = []
         for name in map(str, result["learner"].values):
-            stored = set(result["version"].sel(learner=name).values.ravel().astype(str)) - {""}
-            if (
-                name not in self.plan.methods
-                and {_without_learner(version) for version in stored} - current
-            ):
-                found.append(name)
-        return found
+            if name in self.plan.methods:
+                continue
+            versions = set(result["version"].sel(learner=name).values.ravel().astype(str))
+            versions.discard(GAPS["version"])
+            if {_without_learner(version) for version in versions} - current:
+                outdated.append(name)
+        return outdated
 
     @functools.cached_property
     def weight(self) -> tuple[int, int]:
-        """The number of parameters per lane, and of numbers in a seed's own world. Also checks the world."""
+        """The number of parameters per lane, and of numbers in a seed's own world.
+
+        Raises:
+            InputError: if the world does not suit the task and the teacher, or lacks the metric
+                that a sweep is judged by.
+        """
         plan = self.plan
+        # Two worlds show which of their arrays the seeds do not share.
         worlds = [plan.task.world(seed) for seed in plan.seeds[:2]]
         check_world(plan.task, plan.teacher, worlds[0])
 
-        def measured(world: World) -> tuple[Any, dict[str, Any]]:
+        def start_and_measure(world: World) -> tuple[Any, dict[str, Any]]:
             start = plan.task.rules.start(randomness.key(0), plan.run.start_on(plan.task), world)
             return start, plan.task.rules.measure(start, world.truth)
 
-        start, metrics = jax.eval_shape(measured, worlds[0])
+        # Shapes only: nothing is computed.
+        start, metrics = jax.eval_shape(start_and_measure, worlds[0])
         self._check_metric(metrics)
+        parameters = sum(leaf.size for leaf in jax.tree.leaves(start))
         stacked, axes = stack_worlds(worlds)
         leaves = zip(jax.tree.leaves(stacked), axes, strict=True)
-        per_seed = sum(np.size(leaf) for leaf, axis in leaves if axis == 0)
-        return sum(leaf.size for leaf in jax.tree.leaves(start)), per_seed // len(worlds)
+        of_both_seeds = sum(np.size(leaf) for leaf, axis in leaves if axis == 0)
+        return parameters, of_both_seeds // len(worlds)
 
     def _check_metric(self, recorded: Iterable[str]) -> None:
         """Raise InputError if a sweep is judged by a metric that the task does not measure."""
@@ -302,25 +362,30 @@ class Experiment:
         measured = [metric for metric in self.plan.task.metrics if metric in recorded]
         if self.metric is None and "distance" not in measured:
             raise InputError(
-                f"task {self.plan.task.name!r} has no target, so a sweep cannot measure the distance to it: "
-                f"choose --metric {' or '.join(measured)}"
+                f"task {self.plan.task.name!r} has no target, so a sweep cannot measure the "
+                f"distance to it: choose --metric {' or '.join(measured)}"
             )
         if self.metric is not None and self.metric not in measured:
             raise InputError(registry.nearest("metric", self.metric, measured))
 
     def sizes(self, chunks: Chunks) -> Chunks:
-        """Choose the cell sizes: as asked, or as few cells of similar size as should fit into memory anywhere."""
+        """Choose the cell sizes: as asked, or as few similar cells as should fit into memory.
+
+        They depend on no machine: cells have the same names wherever an experiment resumes.
+        """
         parameters, world = self.weight
-        lanes = len(self.lanes)
         self._check_memory()
         at_once = self.kind.numbers_at_once
-        points = min(lanes, chunks.points or _even(lanes, at_once // parameters))
-        bearable = min(at_once // (parameters * points), WORLDS_AT_ONCE // max(1, world))
-        return Chunks(chunks.seeds or _even(len(self.plan.seeds), bearable), points)
+        points = chunks.points or _even_size(len(self.lanes), at_once // parameters)
+        points = min(len(self.lanes), points)
+        seeds_at_once = min(at_once // (parameters * points), WORLDS_AT_ONCE // max(1, world))
+        seeds = chunks.seeds or _even_size(len(self.plan.seeds), seeds_at_once)
+        return Chunks(seeds, points)
 
     def _check_memory(self) -> None:
-        """Raise InputError if the result, or a single seed, does not fit into memory: smaller cells would not help."""
+        """Raise InputError if smaller cells would not help: the result or one lane does not fit."""
         plan = self.plan
+        # The first and the last step are measured whatever the interval is.
         rows = plan.run.steps // plan.run.interval_on(plan.task) + 2
         needed = len(self.lanes) * len(plan.seeds) * rows * np.dtype(np.float32).itemsize
         lanes = f"{len(self.lanes)} {self.kind.noun}s on {len(plan.seeds)} seeds"
@@ -333,7 +398,7 @@ class Experiment:
 
 
 def axis_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """Sort the values of an axis; raises InputError for values that do not form an axis."""
+    """Sort the values of an axis; raise InputError for values that do not form an axis."""
     if not len(values):
         raise InputError(f"a sweep needs at least one {name}")
     for i, value in enumerate(values):
@@ -349,27 +414,32 @@ def _with_beta(plan: Plan, learner: Learner, beta: float) -> Learner:
 
     def no_auto(*arguments: Any) -> float:
         raise InputError(
-            f"method {learner.name!r} finds its own β, but a sweep sets β: use ital run for this method"
+            f"method {learner.name!r} finds its own β, but a sweep sets β: "
+            "use ital run for this method"
         )
 
     run = dataclasses.replace(plan.run, beta=beta)
     context = situation(plan.task, plan.teacher, run, auto_beta=no_auto)
+    # Sessions resolve learners again, with the β of the run: this one keeps its own.
     return learner.resolve(learner, context)._replace(resolve=lambda learner, situation: learner)
 
 
-def _has_beta(plan: Plan, learner: Learner) -> bool:
-    """Whether a learner uses β."""
+def _uses_beta(plan: Plan, learner: Learner) -> bool:
+    """Return whether two values of β give a learner different settings."""
     at_zero = jax.tree.leaves(_with_beta(plan, learner, 0.0).settings)
     at_one = jax.tree.leaves(_with_beta(plan, learner, 1.0).settings)
     return not all(map(np.array_equal, at_zero, at_one))
 
 
 def _without_learner(version: str) -> str:
-    """The versions of the loop and the teacher, without that of the learner."""
+    """Return the versions of the loop and the teacher, without that of the learner."""
     return version.rpartition(".")[0]
 
 
-def _even(number: int, at_once: int) -> int:
-    """The size of the fewest blocks of similar size that hold at most ``at_once`` each (at least 1)."""
-    blocks = -(-number // max(1, at_once))
-    return -(-number // blocks)
+def _even_size(number: int, at_once: int) -> int:
+    """Return the size of the fewest blocks of similar size that hold at most ``at_once`` each.
+
+    An ``at_once`` below 1 counts as 1.
+    """
+    blocks = math.ceil(number / max(1, at_once))
+    return math.ceil(number / blocks)

@@ -1,9 +1,12 @@
-"""Who believes what: every real teacher with learners that assume nothing, a helper, an adversary, or find out.
+"""Who believes what: real teachers with learners that assume nothing, a helper or an adversary.
+
+Others find out what their teacher is.
 
 Milli and Dragan (2019) ask this question of robots that learn from people, and order the pairs.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,30 +78,30 @@ class Matrix:
         return figures.matrix_cells(self.runs, self.task)
 
     def best_responses(self) -> str:
-        """Whether the means are in the order that the theory of best responses predicts.
+        """Tell whether the means are in the order that the theory of best responses predicts.
 
         Returns:
-            One line; empty if a teacher of the order is missing.
+            One line; empty if a teacher or a learner of the order is missing.
         """
         cells = self.cells
-        if any(
-            teacher not in cells or learner not in cells[teacher]
-            for teacher, learner in BEST_RESPONSES
-        ):
-            return ""
-        described = self.task.metrics.get(self.metric)
-        sign = -1.0 if described and described.higher_is_better else 1.0
+        for teacher, learner in BEST_RESPONSES:
+            if learner not in cells.get(teacher, {}):
+                return ""
         means = [cells[teacher][learner].mean for teacher, learner in BEST_RESPONSES]
-        costs = [sign * mean if np.isfinite(mean) else np.inf for mean in means]
-        shown = [
+        pairs = [
             f"{teacher} teacher, learner assumes {ASSUMED[learner]}: {number(mean)}"
             for (teacher, learner), mean in zip(BEST_RESPONSES, means, strict=True)
         ]
-        broken = next((i for i in range(3) if costs[i] > costs[i + 1]), None)
-        if broken is None:
-            return f"The order that best responses predict holds ({'; '.join(shown)})."
-        at = f"between places {broken + 1} and {broken + 2}"
-        return f"The order that best responses predict fails {at} ({'; '.join(shown)})."
+        found = "; ".join(pairs)
+        described = self.task.metrics.get(self.metric)
+        sign = -1.0 if described and described.higher_is_better else 1.0
+        # The predicted order is from the lowest cost; a learner that diverged has the highest.
+        costs = [sign * mean if np.isfinite(mean) else np.inf for mean in means]
+        for place, (cost, next_cost) in enumerate(itertools.pairwise(costs), start=1):
+            if cost > next_cost:
+                at = f"between places {place} and {place + 1}"
+                return f"The order that best responses predict fails {at} ({found})."
+        return f"The order that best responses predict holds ({found})."
 
 
 def matrix(
@@ -113,15 +116,18 @@ def matrix(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Matrix:
-    """Teach learners that assume different teachers with each real teacher; write ``OUT/TASK/matrix.*``.
+    """Teach learners that assume different teachers with each real teacher.
 
-    Each teacher is a run of its own in ``OUT/TASK/TEACHER/``, as :func:`run` writes it: finished parts are skipped,
-    interrupted ones resume.
+    The table and the figure are ``OUT/TASK/matrix.*``.
+
+    Each teacher is a run of its own in ``OUT/TASK/TEACHER/``, as :func:`run` writes it: finished
+    parts are skipped, interrupted ones resume.
 
     Args:
         settings: task and numbers of the runs; its teacher and methods are ignored.
         out: the folder for results.
-        teachers: the real teachers, None for ``TEACHERS``; those that make no sense on the task are left out.
+        teachers: the real teachers, None for ``TEACHERS``; those that make no sense on the task are
+            left out.
         controls: add a naive learner whose steps are as long as ITAL's.
         overwrite: compute everything again.
         draw: write the figure.
@@ -140,48 +146,59 @@ def matrix(
         >>> settings = ital.experiments.Settings(task="gaussian", seeds=10)
         >>> ital.experiments.matrix(settings, "results").best_responses()
     """
-    methods = (*ASSUMED, *([CONTROL] if controls else []))
+    methods = tuple(ASSUMED)
+    if controls:
+        methods += (CONTROL,)
     teachers = TEACHERS if teachers is None else teachers
     wanted = {teacher: replace(settings, teacher=teacher, methods=methods) for teacher in teachers}
-    possible, left_out = {}, []
-    for teacher, made in wanted.items():
+    left_out = _left_out(wanted)
+    possible = {teacher: one for teacher, one in wanted.items() if teacher not in left_out}
+    if not possible:
+        raise InputError(f"none of these teachers makes sense on this task: {', '.join(teachers)}")
+    for line in left_out.values():
+        say(line)
+    runs = {}
+    for teacher, one in possible.items():
+        outcome = run(
+            one, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say
+        )
+        # The folder may hold more methods and seeds, from other calls.
+        runs[teacher] = outcome.curves.sel({"learner": list(methods), "seed": one.seed_list})
+    result = Matrix(runs, outcome.task, tuple(left_out.values()))
+    return replace(result, files=tuple(_write_matrix(result, Path(out) / outcome.task.name, draw)))
+
+
+def _left_out(wanted: Mapping[str, Settings]) -> dict[str, str]:
+    """Return the teachers that make no sense on the task, each with a line that says why.
+
+    Raises:
+        InputError: if settings are not valid for another reason, or only one teacher is wanted.
+    """
+    left_out = {}
+    for teacher, settings in wanted.items():
         try:
-            possible[teacher] = (made, made.plan())
+            settings.plan()
         except InputError as error:
             if len(wanted) == 1 or not str(error).startswith("teacher "):
                 raise
-            left_out.append(f"left out: {error}")
-    if not possible:
-        raise InputError(f"none of these teachers makes sense on this task: {', '.join(teachers)}")
-    for line in left_out:
-        say(line)
-    runs = {}
-    for teacher, (made, _) in possible.items():
-        outcome = run(
-            made, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say
-        )
-        runs[teacher] = outcome.curves.sel({"learner": list(methods), "seed": made.seed_list})
-    result = Matrix(runs, outcome.task, tuple(left_out))
-    return replace(result, files=tuple(_write(result, Path(out) / outcome.task.name, draw)))
+            left_out[teacher] = f"left out: {error}"
+    return left_out
 
 
-def _write(result: Matrix, folder: Path, draw: bool) -> list[Path]:
+def _write_matrix(result: Matrix, folder: Path, draw: bool) -> list[Path]:
     """Write the table, and the figure if it is wanted."""
     lines = ["teacher,learner,assumes,metric,mean,standard_error,over_naive"]
     for teacher, row in result.cells.items():
         for learner, cell in row.items():
             values = ",".join(f"{value:.6g}" for value in cell)
-            lines.append(
-                f"{teacher},{learner},{ASSUMED.get(learner, 'control')},{result.metric},{values}"
-            )
-    file = folder / "matrix.csv"
-    write(file, ("\n".join(lines) + "\n").encode())
-    drawn = (
-        figures.save(figures.plot_matrix(result.runs, result.task), folder / "matrix")
-        if draw
-        else []
-    )
-    return [file, *drawn]
+            assumes = ASSUMED.get(learner, "control")
+            lines.append(f"{teacher},{learner},{assumes},{result.metric},{values}")
+    table = folder / "matrix.csv"
+    write(table, ("\n".join(lines) + "\n").encode())
+    if not draw:
+        return [table]
+    figure = figures.plot_matrix(result.runs, result.task)
+    return [table, *figures.save(figure, folder / "matrix")]
 
 
 def print_matrix(result: Matrix, console: Console | None = None) -> None:
@@ -199,20 +216,20 @@ def print_matrix(result: Matrix, console: Console | None = None) -> None:
         f"{result.task.title}: {what} of learners by what they assume about their teacher; "
         "mean ± standard error, and × the naive learner with the same teacher"
     )
-    shown = Table(title=title, title_justify="left")
-    shown.add_column("real teacher")
+    table = Table(title=title, title_justify="left")
+    table.add_column("real teacher")
     for name in methods:
-        shown.add_column(ASSUMED.get(name) or figures.label(first, name), justify="right")
+        table.add_column(ASSUMED.get(name) or figures.label(first, name), justify="right")
     for teacher, row in result.cells.items():
-        shown.add_row(teacher, *[_shown(row[name]) for name in methods])
-    console.print(shown)
+        table.add_row(teacher, *[_cell_in_words(row[name]) for name in methods])
+    console.print(table)
     order = result.best_responses()
     for line in (order, *map(str, result.files)):
         if line:
             console.print(Text(line), soft_wrap=True)
 
 
-def _shown(cell: figures.MatrixCell) -> str:
+def _cell_in_words(cell: figures.MatrixCell) -> str:
     if not np.isfinite(cell.mean):
         return "diverged"
     error = f" ± {number(cell.error, 2)}" if np.isfinite(cell.error) else ""

@@ -1,5 +1,6 @@
 """Redraw stored results, alone or several in one figure, and compare them."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,15 +28,17 @@ def redraw(
 ) -> list[Path]:
     """Redraw stored runs and sweeps, and print paired differences between methods and between runs.
 
-    A sweep is drawn in its own folder. Several runs become rows of one figure; each is compared with the first.
+    A sweep is drawn in its own folder. Several runs become rows of one figure; each is compared
+    with the first.
 
     Args:
         folders: folders written by ``ital run``, ``ital sweep`` or :meth:`ital.Result.save`.
         metrics: names of the metrics to show; None for the panels of the tasks.
         methods: names of the methods to show; None for all.
         against: the method to compare the others with; None for ``imt``, or the first.
-        out: the figure file of the runs, without suffix; None for ``curves`` in the folder of a single run
-            (``selection`` if metrics or methods are named), and ``comparison`` in the working folder for several.
+        out: the figure file of the runs, without suffix; None for ``curves`` in the folder of a
+            single run (``selection`` if metrics or methods are named), and ``comparison`` in the
+            working folder for several.
         console: where to print; None for standard output.
 
     Returns:
@@ -44,48 +47,72 @@ def redraw(
     Raises:
         InputError: if a folder holds no result, or not the metrics and methods asked for.
     """
-    places = [Path(folder) for folder in folders]
-    sweeps = [load_sweep(place) for place in places if (place / SWEEP.file).is_file()]
-    loaded = {place: load(place) for place in places if not _only_sweep(place)}
-    chosen = {place: _chosen(run, methods) for place, run in loaded.items()}
-    runs = dict(zip(_names(loaded), chosen.values(), strict=True))
-    files = [
-        file
-        for swept in sweeps
-        for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))
-    ]
+    paths = [Path(folder) for folder in folders]
+    sweeps = [load_sweep(path) for path in paths if _holds_sweep(path)]
+    # Every folder is read before any file is written.
+    stored = {path: load(path) for path in paths if not _holds_only_sweep(path)}
+    selected = {path: _select_methods(run, methods) for path, run in stored.items()}
+    runs = dict(zip(_short_names(stored), selected.values(), strict=True))
+    files: list[Path] = []
+    for swept in sweeps:
+        files += figures.save(swept.plot(), swept.files[0].with_suffix(""))
+    if out is None and len(selected) == 1:
+        (path,) = selected
+        folder = path if path.is_dir() else path.parent
+        # A selection must not replace the run's own figure.
+        out = folder / ("curves" if metrics is None and methods is None else "selection")
+    files += _draw_runs(runs, metrics, Path(out or COMPARISON))
+    _print_comparisons(runs, metrics, against, console)
+    return files
+
+
+def _draw_runs(
+    runs: Mapping[str, Result],
+    metrics: Sequence[str] | None,
+    figure: Path,
+) -> list[Path]:
+    """Draw one run with its panels, or several as rows of one figure."""
+    if not runs:
+        return []
     if len(runs) == 1:
-        ((place, run),) = chosen.items()
-        name = (
-            "curves" if metrics is None and methods is None else "selection"
-        )  # does not replace the run's own figure
-        beside = (place if place.is_dir() else place.parent) / name
-        files += figures.save(run.plot(metrics), Path(out or beside))
-    elif runs:
-        drawn = {name: (run.curves, run.task) for name, run in runs.items()}
-        files += figures.save(figures.plot_runs(drawn, metrics), Path(out or COMPARISON))
+        (run,) = runs.values()
+        return figures.save(run.plot(metrics), figure)
+    rows = {name: (run.curves, run.task) for name, run in runs.items()}
+    return figures.save(figures.plot_runs(rows, metrics), figure)
+
+
+def _print_comparisons(
+    runs: Mapping[str, Result],
+    metrics: Sequence[str] | None,
+    against: str | None,
+    console: Console | None,
+) -> None:
+    """Print the differences between the methods of each run, and between each run and the first."""
+    runs = {name: _in_legend_order(run) for name, run in runs.items()}
     for name, run in runs.items():
+        # Runs of several tasks need not share all metrics.
         recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
-        print_differences(
-            f"{name}: methods at the last step", _ordered(run).compare(against, recorded), console
-        )
-    for name in list(runs)[1:]:
-        first = next(iter(runs))
-        run = _ordered(runs[name])
+        title = f"{name}: methods at the last step"
+        print_differences(title, run.compare(against, recorded), console)
+    first = next(iter(runs), "")
+    for name, run in itertools.islice(runs.items(), 1, None):
         better_high = [metric for metric, how in run.task.metrics.items() if how.higher_is_better]
         differences = compare_runs(
             run.curves, runs[first].curves, first, metrics, higher_is_better=better_high
         )
         print_differences(f"{name} minus {first}: last step", differences, console)
-    return files
 
 
-def _only_sweep(place: Path) -> bool:
-    return (place / SWEEP.file).is_file() and not (place / RUN.file).is_file()
+def _holds_sweep(path: Path) -> bool:
+    return (path / SWEEP.file).is_file()
 
 
-def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
-    """A run with only these methods."""
+def _holds_only_sweep(path: Path) -> bool:
+    return _holds_sweep(path) and not (path / RUN.file).is_file()
+
+
+def _select_methods(run: Result, methods: Sequence[str] | None) -> Result:
+    """Return a run with only these methods; None: as it is."""
     if methods is None:
         return run
     taught = [str(name) for name in run.curves["learner"].values]
@@ -97,17 +124,22 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     return Result(run.curves.sel(learner=shared), run.task, {})
 
 
-def _ordered(run: Result) -> Result:
-    """The run with its methods in the order of legends."""
+def _in_legend_order(run: Result) -> Result:
+    """Return a run with its methods in the order of legends."""
     methods = figures.in_legend_order([str(name) for name in run.curves["learner"].values])
     return Result(run.curves.sel(learner=methods), run.task, {})
 
 
-def _names(runs: Mapping[Path, Result]) -> list[str]:
-    """The shortest names that distinguish the runs: teacher, task and teacher, or folder."""
+def _short_names(runs: Mapping[Path, Result]) -> list[str]:
+    """Return the shortest names that distinguish runs.
+
+    These are the teachers for several runs of one task, else task and teacher, else the folders.
+    """
     titles = [run.task.title for run in runs.values()]
     teachers = [f"{run.curves.attrs.get('teacher', 'unknown')} teacher" for run in runs.values()]
-    both = [f"{title}, {teacher}" for title, teacher in zip(titles, teachers, strict=True)]
-    folders = [str(place) for place in runs]
-    shortest = teachers if len(runs) > 1 and len(set(titles)) == 1 else both
-    return shortest if len(set(shortest)) == len(shortest) else folders
+    names = [f"{title}, {teacher}" for title, teacher in zip(titles, teachers, strict=True)]
+    if len(runs) > 1 and len(set(titles)) == 1:
+        names = teachers
+    if len(set(names)) < len(names):
+        return [str(path) for path in runs]
+    return names

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 class Sweep:
     """The result of a sweep.
 
-    Methods without a β are computed once per η and repeated along ``beta``: ``grid.attrs["without_beta"]`` names them.
+    Methods without a β are computed once per η and repeated along ``beta``:
+    ``grid.attrs["without_beta"]`` names them.
 
     Attributes:
         grid: a Dataset with dimensions (method, lr, beta, seed, step).
         task: the task.
         files: the files that were written.
-        lanes_computed: number of lanes (a method at one η and one β on one seed) computed now, rather than found on
-            disk.
+        lanes_computed: number of lanes (a method at one η and one β on one seed) computed now,
+            rather than found on disk.
     """
 
     grid: "xr.Dataset"
@@ -46,7 +47,7 @@ class Sweep:
         return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 
     def judged_by(self, metric: str) -> "Sweep":
-        """The same sweep, judged by another metric.
+        """Return the same sweep, judged by another metric.
 
         Args:
             metric: a metric that was recorded.
@@ -60,7 +61,7 @@ class Sweep:
         return dataclasses.replace(self, grid=tuning.judged_by(self.grid, self.task, metric))
 
     def verdicts(self) -> list[tuning.Verdict]:
-        """Each method at its best setting and the winner: after 500 and 1000 steps and at the end.
+        """Judge each method at its best setting: after 500 and 1000 steps and at the end.
 
         Returns:
             One verdict per step.
@@ -94,23 +95,28 @@ def sweep(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
-    """Compute the missing parts of a grid η × β, and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
+    """Compute the missing parts of a grid η × β.
 
-    Missing methods, seeds and values of η and β are added to an existing sweep; settings of the wider grid that nobody
-    asked for stay gaps. An interrupted sweep resumes from its last checkpoint. Exams (the greedy searches of the
-    equation tasks) are skipped.
+    ``sweep.nc`` and its maps are in ``OUT/TASK/TEACHER/``.
+
+    Missing methods, seeds and values of η and β are added to an existing sweep; settings of the
+    wider grid that nobody asked for stay gaps. An interrupted sweep resumes from its last
+    checkpoint. Exams (the greedy searches of the equation tasks) are skipped.
 
     Args:
         settings: what to run; its ``lr`` and ``beta`` are ignored.
         lr: step sizes η.
         beta: rationalities β.
         out: the folder for results.
-        metric: the metric that settings are judged by; None for the one before, and for the distance in a new sweep.
+        metric: the metric that settings are judged by; None for the one before, and for the
+            distance in a new sweep.
         overwrite: compute everything again.
         csv: also write every measured value as a table, ``sweep.csv``.
         seeds_per_cell: number of seeds in a cell; None for as many as should fit into memory.
-        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as fit into memory.
-        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as
+            fit into memory.
+        engine: computes the cells; None for this process. See :func:`processes` and
+            :func:`cluster`.
         mlflow: address of an MLflow store to also log to.
         progress: show a progress bar.
         say: called with a line about each event or problem.
@@ -119,17 +125,23 @@ def sweep(
         The grid and the files.
 
     Raises:
-        InputError: if the settings are not valid, or differ from those of the results in the folder.
+        InputError: if the settings are not valid, or differ from those of the results in the
+            folder.
         Incomplete: at the end, if a cell failed.
 
     Example:
-        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> settings = ital.experiments.Settings(
+        ...     task="regression", methods=("imt", "ital"), steps=200, seeds=5
+        ... )
         >>> sweep = ital.experiments.sweep(settings, lr=[1e-3, 1e-2], beta=[1e3, 1e4])
     """
+    # In the order of AXES. A third axis enters here, as a further argument.
     axes = {"lr": axis_of("lr", lr), "beta": axis_of("beta", beta)}
     experiment = Experiment(settings, axes, metric)
     plan = experiment.plan
-    folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
+    folder = Path(out) / experiment.folder
+    chunks = Chunks(seeds_per_cell, points_per_cell)
+    # The store must answer before anything is computed.
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(
         experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say
@@ -138,7 +150,7 @@ def sweep(
 
         grid = done.result
         if metric is not None and metric != tuning.metric_of(grid):
-            # nothing was missing: only what the settings are judged by is new
+            # Nothing was missing: only what the settings are judged by is new.
             grid = tuning.judged_by(grid, plan.task, metric)
             _store.save_curves(grid, folder / SWEEP.file)
         maps = figures.save(figures.plot_sweep(grid, plan.task), folder / "sweep")

@@ -28,29 +28,31 @@ from ital.tasks import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
-    """Print mean ± standard error at the last step per method (best in bold), divergence notes, and the files.
+    """Print the last step, notes about divergence, and the files.
+
+    The table has mean ± standard error of each method; the best is in bold.
 
     Args:
         outcome: what :func:`run` returned.
         console: where to print; None for standard output.
     """
     console = console or Console()
-    for part in _tables_that_fit(outcome, console):
-        console.print(part)
+    for table in _tables_that_fit(outcome, console):
+        console.print(table)
     for method in outcome.curves["learner"].values:
         note = divergence_note(outcome.curves, method, "a smaller --lr or --beta")
         if note is not None:
             console.print(Text(note, style="bold red"), soft_wrap=True)
     if outcome.curves.attrs.get("beta") == "auto":
-        better_high = [
-            name for name, metric in outcome.task.metrics.items() if metric.higher_is_better
-        ]
-        behind = behind_note(outcome.curves, better_high, ("--beta", "--lr"))
-        if behind is not None:
-            console.print(Text(behind, style="bold"), soft_wrap=True)
+        metrics = outcome.task.metrics
+        better_high = [name for name, metric in metrics.items() if metric.higher_is_better]
+        note = behind_note(outcome.curves, better_high, ("--beta", "--lr"))
+        if note is not None:
+            console.print(Text(note, style="bold"), soft_wrap=True)
     _print_files(outcome, console)
 
 
@@ -62,68 +64,78 @@ def _print_files(outcome: Outcome | Sweep, console: Console) -> None:
 
 
 def _tables_that_fit(outcome: Outcome, console: Console) -> list[Table]:
-    """The table of the last step; where the console is too narrow for it, several with some metrics each."""
+    """Return the table of the last step, or several with some metrics each on a narrow console."""
     tables: list[Table] = []
-    shown: list[str] = []
+    metrics_in_last: list[str] = []
     for metric in metrics_of(outcome.curves):
-        wider = table(outcome, [*shown, metric])
-        if shown and not _fits(wider, console):
-            shown = []
-            wider = table(outcome, [metric])
-        if shown:
-            tables.pop()
-        shown.append(metric)
-        tables.append(wider)
+        wider = last_step_table(outcome, [*metrics_in_last, metric])
+        if tables and _fits(wider, console):
+            tables[-1] = wider
+            metrics_in_last.append(metric)
+        else:
+            tables.append(last_step_table(outcome, [metric]))
+            metrics_in_last = [metric]
     return tables
 
 
 def _fits(table: Table, console: Console) -> bool:
-    """Whether no cell of a table must be wrapped or cut."""
-    return (
-        console.measure(table, options=console.options.update(width=10_000)).maximum
-        <= console.width
-    )
+    """Return whether no cell of a table must be wrapped or cut."""
+    unlimited = console.options.update(width=10_000)
+    return console.measure(table, options=unlimited).maximum <= console.width
 
 
-def table(outcome: Outcome, metrics: Sequence[str]) -> Table:
-    """A table of the last step: a row per method, a column per metric."""
-    curves, task = outcome.curves, outcome.task
+def last_step_table(outcome: Outcome, metrics: Sequence[str]) -> Table:
+    """Make a table of the last step: a row per method, a column per metric."""
+    curves = outcome.curves
+    task = outcome.task
     last = int(curves["step"].values[-1])
-    title = f"{task.title}, {curves.attrs['teacher']} teacher: step {last}, mean ± standard error over seeds"
-    shown = Table(title=title, title_justify="left")
-    shown.add_column("method", no_wrap=True)
-    methods = in_legend_order([str(m) for m in curves["learner"].values])
-    for metric in metrics:
-        shown.add_column(metric.replace("_", " "), justify="right", no_wrap=True)
-    shown.add_column("seeds", justify="right")
-    cells: dict[str, list[tuple[float, float]]] = {}
-    for metric in metrics:
-        curve = [
-            computed(curves, method)[metric].transpose("seed", "step").values for method in methods
-        ]
-        last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
-        ends = [
-            mean_and_error(lanes[:, last_measured], questions_of(curves, metric)) for lanes in curve
-        ]
-        cells[metric] = [(float(mean), float(error)) for mean, error in ends]
-    best = {
-        metric: _best(task.metrics.get(metric), [mean for mean, _ in cells[metric]])
-        for metric in metrics
-    }
-    for i, method in enumerate(methods):
-        diverged = divergence(curves, method) is not None
-        row = [
-            _cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric], diverged=diverged)
-            for metric in metrics
-        ]
-        shown.add_row(label(curves, method), *row, str(computed(curves, method).sizes["seed"]))
-    start = computed(curves, methods[0])
-    first = [float(start[metric].values[..., 0].mean()) for metric in metrics]
-    shown.add_section()
-    shown.add_row(
-        Text("start", style="dim"), *[Text(_number(value), style="dim") for value in first], ""
+    title = (
+        f"{task.title}, {curves.attrs['teacher']} teacher: step {last}, "
+        "mean ± standard error over seeds"
     )
-    return shown
+    table = Table(title=title, title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for metric in metrics:
+        table.add_column(metric.replace("_", " "), justify="right", no_wrap=True)
+    table.add_column("seeds", justify="right")
+
+    methods = in_legend_order([str(name) for name in curves["learner"].values])
+    columns = {metric: _last_means(curves, metric, methods) for metric in metrics}
+    best = {
+        metric: _best_mean(task.metrics.get(metric), [mean for mean, _ in column])
+        for metric, column in columns.items()
+    }
+    for row, method in enumerate(methods):
+        diverged = divergence(curves, method) is not None
+        cells = []
+        for metric, column in columns.items():
+            mean, error = column[row]
+            cells.append(_mean_cell(mean, error, bold=mean == best[metric], diverged=diverged))
+        seeds = computed(curves, method).sizes["seed"]
+        table.add_row(label(curves, method), *cells, str(seeds))
+
+    # All methods have the same start.
+    start = computed(curves, methods[0]).isel(step=0)
+    starts = [float(start[metric].values.mean()) for metric in metrics]
+    table.add_section()
+    words = ["start", *map(_number_or_dash, starts)]
+    table.add_row(*[Text(word, style="dim") for word in words], "")
+    return table
+
+
+def _last_means(
+    curves: "xr.Dataset", metric: str, methods: Sequence[str]
+) -> list[tuple[float, float]]:
+    """Return mean and standard error of each method where a metric was last measured."""
+    # Some metrics are measured rarely, so not at the last step.
+    last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
+    questions = questions_of(curves, metric)
+    means = []
+    for method in methods:
+        lanes = computed(curves, method)[metric].transpose("seed", "step").values
+        mean, error = mean_and_error(lanes[:, last_measured], questions)
+        means.append((float(mean), float(error)))
+    return means
 
 
 def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
@@ -135,10 +147,12 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
     """
     console = console or Console()
     verdicts = sweep.verdicts()
-    tables = [
-        best_settings(sweep, verdicts, details) for details in (("of start", "edge"), ("edge",), ())
-    ]
-    console.print(next((table for table in tables if _fits(table, console)), tables[-1]))
+    # The first that fits, else the narrowest.
+    for details in (("of start", "edge"), ("edge",), ()):
+        table = best_settings(sweep, verdicts, details)
+        if _fits(table, console):
+            break
+    console.print(table)
     for verdict in verdicts:
         for line in conclusions(sweep, verdict):
             console.print(line, soft_wrap=True, highlight=False)
@@ -152,7 +166,7 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
 
 
 def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
-    """Print each failed cell with the traceback of its last attempt and the command to try it again.
+    """Print each failed cell, the traceback of its last attempt and the command to try it again.
 
     Args:
         incomplete: the error that :func:`run` or :func:`sweep` raised.
@@ -173,20 +187,25 @@ def print_failures(incomplete: Incomplete, console: Console | None = None) -> No
 
 
 def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict], details: Sequence[str]) -> Table:
-    """A table of each method at its own best setting: a section per step, the winner first and in bold.
+    """Make a table of each method at its own best setting.
 
-    ``details`` names the last columns, which a narrow console leaves out.
+    It has a section per step, the winner first and in bold.
+
+    Args:
+        sweep: the sweep.
+        verdicts: one per step.
+        details: names of the last columns, which a narrow console leaves out.
     """
     grid = sweep.grid
     metric = tuning.metric_of(grid).replace("_", " ")
     title = (
         f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
     )
-    shown = Table(title=title, title_justify="left")
-    shown.add_column("step", justify="right")
-    shown.add_column("method", no_wrap=True)
+    table = Table(title=title, title_justify="left")
+    table.add_column("step", justify="right")
+    table.add_column("method", no_wrap=True)
     for column in ("η", "β", f"{metric} ± SE", *details):
-        shown.add_column(column, justify="left" if column == "edge" else "right", no_wrap=True)
+        table.add_column(column, justify="left" if column == "edge" else "right", no_wrap=True)
     for verdict in verdicts:
         for rank, best in enumerate(verdict.best):
             is_first = rank == 0
@@ -194,46 +213,43 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict], details: Sequenc
                 "of start": f"{best.share:.2g}" if np.isfinite(best.share) else "",
                 "edge": ", ".join(best.edge),
             }
-            shown.add_row(
+            diverged = not np.isfinite(best.mean)
+            table.add_row(
                 str(verdict.step) if is_first else "",
                 Text(best.label, style="bold" if is_first else ""),
                 f"{best.lr:g}",
                 "" if best.beta is None else f"{best.beta:g}",
-                _cell(best.mean, best.error, bold=is_first, diverged=not np.isfinite(best.mean)),
+                _mean_cell(best.mean, best.error, bold=is_first, diverged=diverged),
                 *[detail[name] for name in details],
             )
-        shown.add_section()
-    return shown
+        table.add_section()
+    return table
 
 
 def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
-    """Lines about a step: the winner, best naive against best aware, and in how many settings awareness helps."""
-    grid, step = sweep.grid, verdict.step
+    """Write lines about a step of a sweep.
+
+    They name the winner, compare the best naive with the best aware method, and count the settings
+    in which awareness helps.
+    """
+    grid = sweep.grid
+    step = verdict.step
     better = "closer" if tuning.metric_of(grid).startswith("distance") else "better"
-    first, second, closer = verdict.best[0], verdict.best[1:2], verdict.closer
-    if second and first.mean == second[0].mean:
-        lines = [f"Step {step}: {first} and {second[0]} tie."]
-    else:
-        than = (
-            ""
-            if closer is None
-            else f", {better} than {second[0]} on {closer[0]} of {closer[1]} seeds"
-        )
-        lines = [f"Step {step}: {first} wins{than}."]
+    lines = [_winner_in_words(verdict, better)]
     if verdict.naive and verdict.aware:
-        naive, aware = verdict.naive, verdict.aware
-        lines.append(
-            f"  Best naive: {naive}, {_number(naive.mean)}. Best aware: {aware}, {_number(aware.mean)}."
-        )
+        naive = f"{verdict.naive}, {_number_or_dash(verdict.naive.mean)}"
+        aware = f"{verdict.aware}, {_number_or_dash(verdict.aware.mean)}"
+        lines.append(f"  Best naive: {naive}. Best aware: {aware}.")
     for method in tuning.aware_methods(grid):
-        over_naive, over_imt = (
-            tuning.pays(grid, method, step),
-            tuning.pays_at_same_lr(grid, method, step),
-        )
         settings = int(tuning.ran(grid).sel({"learner": method}).sum())
+        # (lr, beta): where the method is better; None without a method to compare with
+        comparisons = {
+            "the best naive": tuning.pays(grid, method, step),
+            "IMT at the same η": tuning.pays_at_same_lr(grid, method, step),
+        }
         counted = [
-            f"{int(where.sum())} of {settings} settings is {better} than {whom}"
-            for where, whom in ((over_naive, "the best naive"), (over_imt, "IMT at the same η"))
+            f"{int(where.sum())} of {settings} settings is {better} than {other}"
+            for other, where in comparisons.items()
             if where is not None
         ]
         if counted:
@@ -241,21 +257,33 @@ def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
     return lines
 
 
-def _best(described: Metric | None, means: list[float]) -> float | None:
+def _winner_in_words(verdict: tuning.Verdict, better: str) -> str:
+    """Name the winner of a step, and on how many seeds it is better than the second."""
+    winner, *others = verdict.best
+    if others and winner.mean == others[0].mean:
+        return f"Step {verdict.step}: {winner} and {others[0]} tie."
+    if verdict.closer is None:
+        return f"Step {verdict.step}: {winner} wins."
+    on, of = verdict.closer
+    return f"Step {verdict.step}: {winner} wins, {better} than {others[0]} on {on} of {of} seeds."
+
+
+def _best_mean(described: Metric | None, means: list[float]) -> float | None:
+    """Return the best of the finite means; None if it is not known whether more is better."""
     finite = [mean for mean in means if np.isfinite(mean)]
     if not finite or described is None:
         return None
     return max(finite) if described.higher_is_better else min(finite)
 
 
-def _cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
-    text = "diverged" if diverged and not np.isfinite(mean) else _number(mean)
+def _mean_cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
+    text = "diverged" if diverged and not np.isfinite(mean) else _number_or_dash(mean)
     if np.isfinite(mean) and np.isfinite(error):
-        text += f" ± {_number(error)}"
+        text += f" ± {_number_or_dash(error)}"
     return Text(text, style="bold" if bold else "")
 
 
-def _number(value: float) -> str:
+def _number_or_dash(value: float) -> str:
     return number(value) if np.isfinite(value) else "–"
 
 
@@ -271,16 +299,16 @@ def print_differences(
     """
     if comparison.empty:
         return
-    shown = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
     for column in ("metric", "method", "minus"):
-        shown.add_column(column)
+        table.add_column(column)
     for column in ("difference", "95 % interval", "seeds", "p (Holm)", "P(improvement)"):
-        shown.add_column(column, justify="right")
+        table.add_column(column, justify="right")
     for row in comparison.to_dict("records"):
-        interval = (
-            f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else "–"
-        )
-        shown.add_row(
+        interval = "–"
+        if np.isfinite(row["low"]):
+            interval = f"[{number(row['low'])}, {number(row['high'])}]"
+        table.add_row(
             row["metric"].replace("_", " "),
             row["method"],
             row["against"],
@@ -290,4 +318,4 @@ def print_differences(
             p_value(row["p_holm"]),
             decimals(row["improvement"]),
         )
-    (console or Console()).print(shown)
+    (console or Console()).print(table)

@@ -1,4 +1,7 @@
-"""Log results to MLflow: one MLflow run per method (in a sweep: per method, η and β), with the curves of all seeds."""
+"""Log results to MLflow: one MLflow run per lane of an experiment, with the curves of all seeds.
+
+A lane is a method; in a sweep, a method at an η and a β.
+"""
 
 import errno
 import hashlib
@@ -23,7 +26,7 @@ AT_ONCE = 1000  # metrics that MLflow accepts per call
 
 
 def open_store(uri: str) -> Any:
-    """A client of an MLflow store; raises InputError if it does not answer, before anything is computed."""
+    """Return a client of an MLflow store; raise InputError if it does not answer."""
     # MLflow uses plain files only if asked explicitly; passing a path does that.
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     try:
@@ -41,53 +44,69 @@ def open_store(uri: str) -> Any:
 
 
 def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
-    """Log what is new: settings, the curves of all seeds and their mean, files; return the number of runs logged."""
+    """Log what is new: settings, the curves of all seeds and their mean, files.
+
+    Args:
+        client: the store.
+        experiment: the experiment.
+        result: its result.
+        files: the files to attach to each run.
+
+    Returns:
+        The number of runs that were logged.
+
+    Raises:
+        OSError: if not everything could be logged.
+    """
     try:
-        return _track(client, experiment, result, files)
+        return _log_lanes(client, experiment, result, files)
     except Exception as error:
-        reason = f"could not log everything ({' '.join(str(error).split())[:200]}); the results are written"
+        cause = " ".join(str(error).split())[:200]
+        reason = f"could not log everything ({cause}); the results are written"
         raise OSError(errno.EIO, reason, client.tracking_uri) from error
 
 
-def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
+def _log_lanes(
+    client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]
+) -> int:
     name = f"ital/{experiment.folder.as_posix()}" + ("/sweep" if experiment.axes else "")
     stored = client.get_experiment_by_name(name)
-    place = stored.experiment_id if stored else client.create_experiment(name)
+    store_id = stored.experiment_id if stored else client.create_experiment(name)
     logged = 0
     for lane in experiment.lanes:
-        curves = _of_lane(experiment, result, lane)
+        curves = _lane_curves(experiment, result, lane)
         if curves is None:
             continue
-        settings = {**experiment.identity, "method": lane.method}
-        settings |= {
-            axis: value for axis, value in lane._asdict().items() if axis in experiment.axes
-        }
-        content = _content(settings, curves)
-        earlier = client.search_runs([place], filter_string=f"tags.`{CONTENT}` = '{content}'")
+        axes = {axis: getattr(lane, axis) for axis in experiment.axes}
+        settings = {**experiment.identity, "method": lane.method, **axes}
+        content = _content_hash(settings, curves)
+        earlier = client.search_runs([store_id], filter_string=f"tags.`{CONTENT}` = '{content}'")
         if any(run.info.status == "FINISHED" for run in earlier):
             continue
-        for run in earlier:  # interrupted
+        # What was interrupted is logged again as a whole.
+        for run in earlier:
             client.delete_run(run.info.run_id)
-        run = client.create_run(
-            place, run_name=_run_name(experiment, lane), tags={CONTENT: content}
-        )
-        _log(client, run.info.run_id, settings, curves, files)
+        tags = {CONTENT: content}
+        run = client.create_run(store_id, run_name=_run_name(experiment, lane), tags=tags)
+        _log_run(client, run.info.run_id, settings, curves, files)
         logged += 1
     return logged
 
 
-def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.Dataset | None":
-    """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
+def _lane_curves(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.Dataset | None":
+    """Return the curves of a lane on the computed seeds, (seed, step); None if there are none."""
     if lane.method not in result["learner"].values:
         return None
     curves = result.sel({"learner": lane.method, **experiment.coordinates(lane)})
+    # A lane that an axis does not affect is repeated along it.
     repeated = [axis for axis in experiment.axes if axis in curves.dims]
     curves = curves.isel(dict.fromkeys(repeated, 0))
     curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
     return curves if curves.sizes["seed"] else None
 
 
-def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
+def _content_hash(settings: dict[str, Any], curves: "xr.Dataset") -> str:
+    """Return a hash of settings, seeds and curves: what is logged already has the same."""
     digest = hashlib.sha256(repr(sorted(settings.items())).encode())
     digest.update(repr(curves["seed"].values.tolist()).encode())
     for metric in metrics_of(curves):
@@ -96,24 +115,20 @@ def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
 
 
 def _run_name(experiment: Experiment, lane: Point) -> str:
-    numbers = [
-        f"{axis}={value:g}"
-        for axis in experiment.axes
-        if (value := getattr(lane, axis)) is not None
-    ]
+    numbers = [f"{axis}={value:g}" for axis, value in experiment.coordinates(lane).items()]
     return " ".join([lane.method, *numbers])
 
 
-def _log(
+def _log_run(
     client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]
 ) -> None:
+    """Log one run and mark it as finished; until then it counts as interrupted."""
     from mlflow.entities import Metric, Param
 
     now = int(1000 * time.time())
-    client.log_batch(
-        run, params=[Param(name, str(value)[:6000]) for name, value in settings.items()]
-    )
-    rows = [Metric(key, value, now, step) for key, value, step in _rows(curves)]
+    params = [Param(name, str(value)[:6000]) for name, value in settings.items()]
+    client.log_batch(run, params=params)
+    rows = [Metric(key, value, now, step) for key, value, step in _metric_rows(curves)]
     for first in range(0, len(rows), AT_ONCE):
         client.log_batch(run, metrics=rows[first : first + AT_ONCE])
     for file in files:
@@ -121,16 +136,14 @@ def _log(
     client.set_terminated(run)
 
 
-def _rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
-    """(key, value, step) of every metric at its measured steps, for the mean and for each seed."""
+def _metric_rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
+    """Yield (key, value, step) of the mean and of each seed, at the measured steps."""
     steps = curves["step"].values.tolist()
+    names = ["mean", *(f"seed-{seed}" for seed in curves["seed"].values)]
     for metric in metrics_of(curves):
         lanes = curves[metric].transpose("seed", "step").values
-        names = ["mean", *(f"seed-{seed}" for seed in curves["seed"].values)]
-        for name, row in zip(names, [mean_and_error(lanes)[0], *lanes], strict=True):
-            finite = [
-                (step, float(value))
-                for step, value in zip(steps, row, strict=True)
-                if np.isfinite(value)
-            ]
-            yield from ((f"{metric}/{name}", value, step) for step, value in finite)
+        mean, _ = mean_and_error(lanes)
+        for name, row in zip(names, [mean, *lanes], strict=True):
+            for step, value in zip(steps, row, strict=True):
+                if np.isfinite(value):
+                    yield f"{metric}/{name}", float(value), step
