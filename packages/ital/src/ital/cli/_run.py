@@ -17,7 +17,7 @@ from ital.tools.platform import set_up_jax
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    examples = {
+    examples: dict[Callable[..., None], str] = {
         run: "ital run regression --teacher adversarial --methods imt,ital --seeds 10",
         matrix: "ital matrix gaussian --seeds 10",
         sweep: "ital sweep regression --lr 0.001,0.01,0.1 --beta 0,500,5000 --methods imt,ital "

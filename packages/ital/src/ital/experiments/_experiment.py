@@ -143,7 +143,7 @@ class Experiment:
         """
         if not self.axes:
             return self.settings.plan()
-        first_point = {name: values[0] for name, values in self.axes.items()}
+        first_point: dict[str, Any] = {name: values[0] for name, values in self.axes.items()}
         plan = dataclasses.replace(self.settings, **first_point).plan()
         for value in self.axes["lr"]:
             # Any finite β is valid, but not any η.
@@ -181,8 +181,9 @@ class Experiment:
         taught = [learners[lane.method] for lane in lanes]
         if self.axes:
             # Each axis goes where its setting does: η into the run, a value per lane; β into the
-            # learners. A learner without a β ignores the 0.
-            run = dataclasses.replace(run, lr=[lane.lr for lane in lanes])
+            # learners. Every lane of a sweep has an η. A learner without a β ignores the 0.
+            step_sizes: list[Any] = [lane.lr for lane in lanes]
+            run = dataclasses.replace(run, lr=step_sizes)
             taught = [
                 _with_beta(self.plan, learner, lane.beta or 0.0)
                 for learner, lane in zip(taught, lanes, strict=True)

@@ -1,6 +1,7 @@
-"""Tools for every package of this project, and for yours: files, progress, processes, devices, plug-ins, checks.
+"""Tools for every package of this project, and for yours.
 
-Each is a module: ``from ital.tools.files import write``. None of them knows about teaching.
+Files, progress, processes, devices, plug-ins, checks. Each is a module: ``from ital.tools.files
+import write``. None of them knows about teaching.
 """
 
 __all__ = [

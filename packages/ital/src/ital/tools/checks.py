@@ -1,4 +1,7 @@
-"""Input checks shared by several packages. Each raises one line: what is wrong, and what is allowed."""
+"""Input checks shared by several packages.
+
+Each raises one line: what is wrong, and what is allowed.
+"""
 
 import math
 import numbers
@@ -10,15 +13,19 @@ import numpy as np
 
 from ital.errors import InputError
 
-LARGEST = 1e18  # squares of larger numbers, summed over columns, would overflow in single precision
-TOO_LARGE = f"has values beyond ±{LARGEST:g}, too large to compute with: use other units, or mark them as missing"
+# Squares of larger numbers, summed over columns, would overflow in single precision.
+LARGEST = 1e18
+TOO_LARGE = (
+    f"has values beyond ±{LARGEST:g}, too large to compute with: "
+    "use other units, or mark them as missing"
+)
 
-
-PACKAGES = Path(__file__).parents[4]  # in a checkout, the folder of ital, ital-study and ital-paper
+# In a checkout, the folder of ital, ital-study and ital-paper.
+PACKAGES = Path(__file__).parents[4]
 
 
 def install(requirement: str) -> str:
-    """Name the command that installs a package of this project, from the checkout if one is running.
+    """Name the command that installs a package of this project, if possible from the checkout.
 
     Args:
         requirement: the package and its extra, e.g. ``ital-study[server]``.
@@ -33,16 +40,19 @@ def install(requirement: str) -> str:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number: not text, not a boolean, not 2.0."""
+    """Return whether a value is a whole number: not text, not a boolean, not 2.0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value is one finite real number."""
-    number = isinstance(value, numbers.Real | np.number) or (
-        isinstance(value, np.ndarray) and value.shape == ()
-    )
-    return number and not isinstance(value, bool) and math.isfinite(float(value))
+    """Return whether a value is one finite real number."""
+    # A boolean is a number to Python.
+    if isinstance(value, bool):
+        return False
+    is_scalar_array = isinstance(value, np.ndarray) and value.shape == ()
+    if not isinstance(value, numbers.Real | np.number) and not is_scalar_array:
+        return False
+    return math.isfinite(float(value))
 
 
 def require_whole(**values: Any) -> None:
@@ -60,7 +70,7 @@ def require_finite(**values: Any) -> None:
 
 
 def path_of(value: Any, what: str) -> Path:
-    """A path that a user gave; raises InputError for anything else, and for an empty name."""
+    """Return a path that a user gave; raise InputError for anything else, and for an empty name."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{what} must be a path, not {shown(value)}")
     if not os.fspath(value):
@@ -71,14 +81,13 @@ def path_of(value: Any, what: str) -> Path:
 
 
 def too_large(values: np.ndarray) -> bool:
-    """Whether some finite values cannot be computed with in single precision."""
+    """Return whether some finite values cannot be computed with in single precision."""
     finite = values[np.isfinite(values)]
-    return (
-        finite.size > 0 and float(np.abs(finite).max()) > LARGEST
-    )  # float16 cannot hold the limit
+    # As a Python float, because float16 cannot hold the limit.
+    return finite.size > 0 and float(np.abs(finite).max()) > LARGEST
 
 
 def shown(value: Any) -> str:
-    """A value as an error message quotes it: on one line, shortened if it is long."""
+    """Quote a value for an error message: on one line, shortened if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

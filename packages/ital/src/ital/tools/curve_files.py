@@ -1,4 +1,4 @@
-"""Curves as NetCDF files with a checksum: written completely or not at all, and checked when read."""
+"""Curves as NetCDF files with a checksum: written whole or not at all, checked when read."""
 
 import hashlib
 import io
@@ -52,33 +52,39 @@ def load_curves(path: Path) -> "xr.Dataset":
         intact = checksum == _checksum(curves)
     except OSError:
         raise
-    except Exception as error:  # a broken file can raise almost anything
+    except Exception as error:
+        # A broken file can raise almost anything.
         raise Damaged(f"{path} cannot be read ({type(error).__name__})") from error
     if not intact:
         raise Damaged(f"{path} does not match its checksum")
-    return (
-        curves.rename(method="learner") if "method" in curves.dims else curves
-    )  # files of earlier versions
+    if "method" in curves.dims:
+        # A file of an earlier version.
+        return curves.rename(method="learner")
+    return curves
 
 
 def _checksum(curves: "xr.Dataset") -> str:
-    """A hash of names, values and attributes that is the same before writing and after reading."""
+    """Return a hash of names, values and attributes.
+
+    It is the same before writing and after reading, although a file keeps fewer types of numbers.
+    """
     digest = hashlib.sha256()
     for name in sorted(map(str, curves.variables)):
         variable = curves.variables[name]
-        values = variable.values
-        plain = values.astype(np.float64 if values.dtype.kind in "fiub" else "U")
-        digest.update(f"{name} {variable.dims} {plain.shape}".encode())
-        digest.update(
-            plain.tobytes() if plain.dtype.kind == "f" else json.dumps(plain.tolist()).encode()
-        )
-        digest.update(_plain_attributes(variable.attrs))
-    digest.update(_plain_attributes(curves.attrs))
+        is_number = variable.dtype.kind in "fiub"
+        values = variable.values.astype(np.float64 if is_number else "U")
+        digest.update(f"{name} {variable.dims} {values.shape}".encode())
+        # The bytes of a text depend on the longest text beside it.
+        digest.update(values.tobytes() if is_number else json.dumps(values.tolist()).encode())
+        digest.update(_attributes_as_json(variable.attrs))
+    digest.update(_attributes_as_json(curves.attrs))
     return digest.hexdigest()
 
 
-def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
-    plain = {
-        str(k): v if isinstance(v, str) else np.ravel(v).tolist() for k, v in attributes.items()
+def _attributes_as_json(attributes: Mapping[Any, Any]) -> bytes:
+    """Write attributes in one way: a file returns an array of length 1 as a number."""
+    values = {
+        str(name): value if isinstance(value, str) else np.ravel(value).tolist()
+        for name, value in attributes.items()
     }
-    return json.dumps(plain, sort_keys=True, default=float).encode()
+    return json.dumps(values, sort_keys=True, default=float).encode()

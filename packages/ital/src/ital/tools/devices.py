@@ -1,5 +1,9 @@
-"""Several devices share the seeds of a run. Each computes its own seeds and never waits for another device."""
+"""Several devices share the seeds of a run.
 
+Each computes its own seeds and never waits for another device.
+"""
+
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +17,14 @@ EVERYWHERE = PartitionSpec()
 
 
 def chosen(devices: int | str) -> list[Any]:
-    """The first ``devices`` devices of JAX's default platform, or "all"; raises InputError if there are too few."""
+    """Return the first devices of JAX's default platform.
+
+    Args:
+        devices: their number, or "all".
+
+    Raises:
+        InputError: if there are too few, or the number is not valid.
+    """
     available = jax.local_devices()
     if devices == "all":
         return available
@@ -25,38 +36,40 @@ def chosen(devices: int | str) -> list[Any]:
 
 
 def named(devices: list[Any]) -> str:
-    """Devices in words: ``2 × gpu: NVIDIA H200``."""
+    """Return devices in words: ``2 × gpu: NVIDIA H200``."""
     kind = f"{devices[0].platform}: {devices[0].device_kind}"
     return kind if len(devices) == 1 else f"{len(devices)} × {kind}"
 
 
 def worth_saying(devices: list[Any]) -> bool:
-    """Whether to report the devices (anything but a single CPU)."""
+    """Return whether to report the devices (anything but a single CPU)."""
     return len(devices) > 1 or devices[0].platform != "cpu"
 
 
-SIZES = (
-    1,
-    2,
-    5,
-    10,
-    20,
-    30,
-    40,
-    60,
-    80,
-)  # numbers of seeds for which programs are compiled; beyond, every 40
+# Numbers of seeds for which programs are compiled; beyond, every 40.
+SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)
 
 
 def padded(seeds: int) -> int:
-    """The number of seeds that a program computes: ``seeds`` rounded up to one of a few sizes, to compile less."""
-    return next((size for size in SIZES if size >= seeds), -(-seeds // 40) * 40)
+    """Return the number of seeds that a program computes.
+
+    It is ``seeds`` rounded up to one of a few sizes: each other size would be compiled anew.
+    """
+    for size in SIZES:
+        if size >= seeds:
+            return size
+    return 40 * math.ceil(seeds / 40)
 
 
 class Layout(NamedTuple):
-    """How the seeds of a run are placed: on one device (``mesh`` None), or in equal parts on several.
+    """How the seeds of a run are placed: on one device, or in equal parts on several.
 
-    To reach one of the compiled sizes, the first seeds are computed a second time; these copies are dropped.
+    To reach one of the compiled sizes, the first seeds are computed a second time; these copies are
+    dropped.
+
+    Attributes:
+        seeds: number of seeds.
+        mesh: the devices, with one axis; None for one device.
     """
 
     seeds: int
@@ -64,9 +77,11 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, seeds: int, devices: int | str) -> "Layout":
-        """A layout for this number of seeds, on at most one device per seed."""
+        """Make a layout for this number of seeds, on at most one device per seed."""
         used = chosen(devices)[:seeds]
-        return cls(seeds, Mesh(np.asarray(used), ("seeds",)) if len(used) > 1 else None)
+        if len(used) == 1:
+            return cls(seeds)
+        return cls(seeds, Mesh(np.asarray(used), ("seeds",)))
 
     @property
     def devices(self) -> list[Any]:
@@ -74,25 +89,25 @@ class Layout(NamedTuple):
         return chosen(1) if self.mesh is None else list(self.mesh.devices.flat)
 
     def spread(self, tree: Any) -> Any:
-        """Arrays with a leading axis of seeds, distributed over the devices."""
+        """Distribute arrays with a leading axis of seeds over the devices."""
         devices = 1 if self.mesh is None else self.mesh.size
-        number = devices * padded(-(-self.seeds // devices))
+        # All devices run the same program, so each has the same number of seeds.
+        number = devices * padded(math.ceil(self.seeds / devices))
         order = np.arange(number) % self.seeds
-        sharding = None if self.mesh is None else NamedSharding(self.mesh, SEEDS)
 
-        def put(leaf: Any) -> Any:
-            return jax.device_put(
-                leaf if number == self.seeds else np.asarray(leaf)[order], sharding
-            )
+        def spread_leaf(leaf: Any) -> Any:
+            repeated = leaf if number == self.seeds else np.asarray(leaf)[order]
+            return jax.device_put(repeated, self._sharding(SEEDS))
 
-        return jax.tree.map(put, tree)
+        return jax.tree.map(spread_leaf, tree)
 
     def copied(self, tree: Any) -> Any:
-        """Arrays that all seeds share, copied to each device."""
-        return jax.device_put(
-            tree, None if self.mesh is None else NamedSharding(self.mesh, EVERYWHERE)
-        )
+        """Copy arrays that all seeds share to each device."""
+        return jax.device_put(tree, self._sharding(EVERYWHERE))
+
+    def _sharding(self, spec: PartitionSpec) -> NamedSharding | None:
+        return None if self.mesh is None else NamedSharding(self.mesh, spec)
 
     def cut(self, tree: Any) -> Any:
-        """Arrays with a leading axis of seeds, without the repeated seeds."""
+        """Drop the repeated seeds of arrays with a leading axis of seeds."""
         return jax.tree.map(lambda leaf: leaf[: self.seeds], tree)

@@ -1,4 +1,4 @@
-"""Files: what a user names is checked before it is read; what we write is written whole (temporary file, rename)."""
+"""Files: what a user names is checked before it is read; what we write appears whole."""
 
 import contextlib
 import os
@@ -13,13 +13,17 @@ from ital.tools.memory import free_memory, in_words
 
 
 class Unwritable(OSError):
-    """A folder cannot be written to: it is full, read-only, or owned by someone else. Existing files are unchanged."""
+    """A folder cannot be written to: it is full, read-only, or owned by someone else.
+
+    Existing files are unchanged.
+    """
 
 
 def check_readable(file: Path | str, what: str, *, at_once: bool = True) -> Path:
-    """A file that a user named, if it can be read to its end; raises InputError for anything else.
+    """Return a file that a user named; raise InputError if it cannot be read to its end.
 
-    A device such as ``/dev/zero`` never ends, a pipe may never begin, and a file may be larger than the memory.
+    A device such as ``/dev/zero`` never ends, a pipe may never begin, and a file may be larger than
+    the memory.
 
     Args:
         file: the file; a link counts as what it leads to.
@@ -29,10 +33,10 @@ def check_readable(file: Path | str, what: str, *, at_once: bool = True) -> Path
     path = Path(file)
     try:
         status = path.stat()
-    except (OSError, ValueError) as error:  # a name may hold a null character
-        raise InputError(
-            f"cannot read {what}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    except (OSError, ValueError) as error:
+        # A ValueError is about a null character in the name.
+        fault = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {what}: {fault}") from None
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"cannot read {what}: Is a directory")
     if not stat.S_ISREG(status.st_mode):
@@ -45,7 +49,10 @@ def check_readable(file: Path | str, what: str, *, at_once: bool = True) -> Path
 
 
 def read_text(file: Path | str, what: str) -> str:
-    """The text of a file that a user named, in UTF-8 with or without a byte-order mark; as :func:`check_readable`."""
+    """Return the text of a file that a user named, as :func:`check_readable` checks it.
+
+    It is in UTF-8, with or without a byte-order mark.
+    """
     path = check_readable(file, what)
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -61,40 +68,50 @@ def check_writable(folder: Path | str) -> None:
         raise InputError(
             "the name of the folder is empty: name a folder, or . for the working folder"
         )
-    place = Path(folder)
-    try:
-        while not place.exists() and place != place.parent:
-            place = place.parent
-        fault = "" if place.is_dir() else f"{place} is not a folder"
-    except (OSError, ValueError) as error:  # the name is too long, or empty
-        fault = getattr(error, "strerror", None) or str(error)
-    if not fault and not os.access(place, os.W_OK | os.X_OK):
-        fault = f"{place} is read-only, or owned by someone else"
-    if not fault:
-        fault = _fault_of_writing(place)
+    fault = _writing_fault(Path(folder))
     if fault:
         raise InputError(f"cannot write to {folder}: {fault}; choose another folder")
 
 
-def _fault_of_writing(place: Path) -> str:
-    """Why a folder takes no new entries, though its owner may write to it, as in ``/proc``; empty if it takes them."""
+def _writing_fault(folder: Path) -> str:
+    """Say why a folder cannot be created or written to; empty if it can."""
+    # What exists already decides; what does not can be created in it.
+    existing = folder
     try:
-        with tempfile.TemporaryDirectory(dir=place, prefix=".ital-"):
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        if not existing.is_dir():
+            return f"{existing} is not a folder"
+    except (OSError, ValueError) as error:
+        # The name is too long, or holds a null character.
+        return getattr(error, "strerror", None) or str(error)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"{existing} is read-only, or owned by someone else"
+    # Some folders take no new entries although their owner may write to them, as in /proc.
+    try:
+        with tempfile.TemporaryDirectory(dir=existing, prefix=".ital-"):
             return ""
     except OSError as error:
-        return f"{place} takes no files ({error.strerror or error})"
+        return f"{existing} takes no files ({error.strerror or error})"
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read; an ``opener`` for ``open``. What was there before is removed."""
+    """Open a new file that only its owner may read: an ``opener`` for ``open``.
+
+    A file of this name is removed first, because it would keep its permissions.
+    """
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     return os.open(path, flags | os.O_EXCL, 0o600)
 
 
 def replace(path: Path, other: Path) -> None:
-    """Put ``other``, which is on the disk, in the place of ``path``, even if the power fails afterwards."""
+    """Put ``other`` in the place of ``path``, even if the power fails afterwards.
+
+    The content of ``other`` must be on the disk already.
+    """
     os.replace(other, path)
+    # The name of a file is an entry of its folder, which has to reach the disk, too.
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -104,26 +121,32 @@ def replace(path: Path, other: Path) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path, mark: str = "", *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file that appears at ``path`` when the block ends: completely or not at all, even if the power fails.
+    """Open a new file that appears at ``path`` when the block ends.
 
-    ``mark`` is a suffix for the temporary file, so that concurrent writers do not collide; the last one wins.
-    Only the owner may read a ``private`` file.
+    It appears completely or not at all, even if the power fails.
+
+    Args:
+        path: the file.
+        mark: a suffix for the temporary file, so that concurrent writers do not collide; the last
+            one wins.
+        private: whether only the owner may read the file.
     """
     temporary = path.with_name(f".{path.name}{mark}.part")
     try:
         with open(temporary, "wb", opener=open_private if private else None) as file:
             yield file
+            # First the content, then the name: a reader never finds a name without its content.
             file.flush()
             os.fsync(file.fileno())
         replace(path, temporary)
     except BaseException as error:
+        # Also after Ctrl-C.
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             reason = f"cannot write here: {error.strerror or error}"
-            raise Unwritable(
-                error.errno, reason, str(path if path.is_dir() else path.parent)
-            ) from error
+            folder = path if path.is_dir() else path.parent
+            raise Unwritable(error.errno, reason, str(folder)) from error
         raise
 
 

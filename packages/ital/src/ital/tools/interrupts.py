@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM take effect between blocks, never within one: a block's carry and rows belong together."""
+"""Ctrl-C and SIGTERM take effect between blocks, never within one.
+
+A block's carry and its rows belong together: a checkpoint of one without the other would lose a
+step.
+"""
 
 import contextlib
 import signal
@@ -8,20 +12,20 @@ from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any
 
-SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-)  # Ctrl-C, and what a batch system or a container sends before it kills
-SWALLOWS = "_xla_gc_callback"  # JAX's callback of the garbage collector: Python ignores what is raised in it
+# Ctrl-C, and what a batch system or a container sends before it kills.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# JAX's callback of the garbage collector: Python ignores what is raised in it.
+SWALLOWS = "_xla_gc_callback"
 SOON = 0.02  # seconds
 
 _received: set[int] = set()  # of the signals that are raised and noted
 
 
 def raise_and_note(*numbers: int) -> None:
-    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, and also record them: some library callbacks swallow exceptions.
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, and also record them.
 
-    In a callback that is known to do so, the signal is sent again a moment later.
+    Some library callbacks swallow exceptions. In one that is known to, the signal is sent again a
+    moment later.
 
     Args:
         *numbers: the signals, if not both.
@@ -42,7 +46,7 @@ def _raise_and_note(number: int, frame: FrameType | None) -> None:
 
 
 def terminated() -> bool:
-    """Whether SIGTERM is among the signals that were received."""
+    """Return whether SIGTERM is among the signals that were received."""
     return signal.SIGTERM in _received
 
 
@@ -54,11 +58,12 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
-    """In this context, new threads and processes ignore Ctrl-C, even before their first line runs."""
+    """In this context, new threads and processes ignore Ctrl-C, even before they run a line."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # otherwise a child would start it, and that would unblock the signal
+    # Otherwise a child would start the tracker, and that would unblock the signal.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -68,10 +73,17 @@ def kept_from_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """In this context Ctrl-C is only recorded; yields a function that says whether. A second Ctrl-C stops at once.
+    """In this context Ctrl-C is only recorded; a second one stops at once.
 
     So is SIGTERM, if it is raised and noted; a program that uses ital may treat it in its own way.
+
+    Yields:
+        A function that says whether a signal was received.
     """
+    # Only the main thread receives signals.
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
     # What arrived before this context counts, unless somebody else has handled signals since.
     noted = {number for number in _received if signal.getsignal(number) is _raise_and_note}
 
@@ -82,11 +94,6 @@ def deferred() -> Iterator[Callable[[], bool]]:
         if previous[number] is _raise_and_note:
             _received.add(number)
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # only the main thread receives signals
-        yield lambda: False
-        return
     previous: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     ours = [
         number

@@ -7,15 +7,19 @@ from typing import Any
 
 
 def reduced(part: Any) -> tuple[Callable[..., Any], tuple[type, bytes]]:
-    """What ``__reduce__`` of a named tuple returns, so that its functions are stored with what they enclose.
+    """Return what ``__reduce__`` of a named tuple returns.
+
+    Its functions are stored with what they enclose.
 
     Args:
         part: the named tuple.
     """
-    import cloudpickle  # only where something is pickled
+    # Only where something is pickled: ``import ital`` needs no cloudpickle.
+    import cloudpickle
 
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no types
         def reducer_override(self, thing: Any) -> Any:
+            # cloudpickle stores a cached function by its name, which nobody can import here.
             if isinstance(thing, functools._lru_cache_wrapper) and "<locals>" in thing.__qualname__:
                 return _cached, (thing.__wrapped__, thing.cache_parameters()["maxsize"])
             return super().reducer_override(thing)

@@ -24,7 +24,7 @@ def traced_for(platform: str) -> Iterator[None]:
 
 
 def on_cpu() -> bool:
-    """Whether the code being traced will run on a CPU: as set by :func:`traced_for`, else JAX's default."""
+    """Return whether the code being traced will run on a CPU: see :func:`traced_for`."""
     import jax
 
     return (_target.get() or jax.default_backend()) == "cpu"
@@ -37,10 +37,15 @@ def check_platform(platform: str | None) -> None:
 
 
 def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Choose JAX's platform, and store compiled programs on disk so that a second run starts at once.
+    """Choose JAX's platform, and store compiled programs on disk for a second run.
+
+    Args:
+        platform: "cpu", "gpu", or None for JAX's default.
+        cache: whether to store compiled programs.
 
     Raises:
-        InputError: if there is no such platform here, or the process may not reserve the memory that JAX needs.
+        InputError: if there is no such platform here, or the process may not reserve the memory
+            that JAX needs.
     """
     check_platform(platform)
     check_addresses()
@@ -50,7 +55,8 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
         jax.config.update("jax_platforms", "cpu")
     if platform == "gpu":
         try:
-            jax.devices("gpu")  # if there is one, it is JAX's default
+            # If there is one, it is JAX's default.
+            jax.devices("gpu")
         except RuntimeError:
             raise InputError(
                 "JAX finds no GPU on this machine: leave out --platform, or use --platform cpu"
@@ -61,20 +67,25 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
 
 @functools.cache
 def keep_programs() -> None:
-    """Store compiled programs on disk from now on, unless JAX already has a cache folder or ``ITAL_CACHE=0``.
+    """Store compiled programs on disk from now on.
 
+    Nothing happens if JAX already has a cache folder, or if ``ITAL_CACHE=0``.
     The folder is ``ital/xla`` in ``XDG_CACHE_HOME`` (by default ``~/.cache``).
     """
     import jax
 
-    if os.environ.get("ITAL_CACHE") == "0" or getattr(
-        jax.config, "jax_compilation_cache_dir", None
-    ):
-        return  # JAX reads JAX_COMPILATION_CACHE_DIR itself
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
+    if os.environ.get("ITAL_CACHE") == "0":
+        return
+    # JAX reads JAX_COMPILATION_CACHE_DIR itself.
+    if getattr(jax.config, "jax_compilation_cache_dir", None):
+        return
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "ital" / "xla"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return  # no folder can be written: compile every time
+        # The folder cannot be written: compile every time.
+        return
     jax.config.update("jax_compilation_cache_dir", str(folder))
+    # JAX would keep only programs that take a second to compile.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

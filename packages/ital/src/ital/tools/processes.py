@@ -24,21 +24,27 @@ INSISTENCE = 10.0  # seconds between two Ctrl-C sent to the workers
 PATIENCE = 0.2  # seconds between two checks of the workers' messages
 
 ENDED = (
-    "a worker process ended before its work was done (killed, or out of memory?); finished work is kept, "
-    "and the same command resumes it"
+    "a worker process ended before its work was done (killed, or out of memory?); "
+    "finished work is kept, and the same command resumes it"
 )
 
-_stopped = False  # whether Ctrl-C has reached this worker
+# The state of a worker process; see _begin_worker.
+_stopped = False  # whether Ctrl-C has reached it
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
 
 
 def number_for(parts: int) -> int:
-    """Number of workers for this many parts, limited by cores and free memory; 0: work in this process."""
+    """Return the number of workers for this many parts; 0: work in this process.
+
+    It is limited by cores and free memory.
+    """
     import jax
 
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    # A container or a batch system may leave a process fewer cores than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
     if jax.default_backend() != "cpu":
         cores = min(ON_A_GPU, cores)
     workers = min(cores, parts, shared_memory() // MEMORY_EACH)
@@ -53,23 +59,33 @@ def tell(message: Any) -> None:
 def run(
     work: Callable[[Any], Any], parts: Sequence[Any], workers: int, platform: str | None = None
 ) -> Iterator[tuple[Any, Any]]:
-    """Run ``work(part)`` for every part in worker processes. Each worker takes one part at a time, in order.
+    """Run ``work(part)`` for every part in worker processes.
 
-    Yields (None, message) for each message as it arrives, and (part, result) when a part is done. Ctrl-C reaches all
-    workers, so that each can save its work. The first error stops all workers and is raised.
+    Each worker takes one part at a time, in order. Ctrl-C reaches all workers, so that each can
+    save its work. The first error stops all workers and is raised.
+
+    Args:
+        work: a function that can be imported.
+        parts: what to work on.
+        workers: number of processes.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        (None, message) for each message as it arrives, and (part, result) when a part is done.
     """
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # forking a process that has loaded JAX would hang
+    # Forking a process that has loaded JAX would hang.
+    context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     started: list[int] = []
-    pool = ProcessPoolExecutor(workers, context, _begin, (messages, platform, os.getpid()))
+    pool = ProcessPoolExecutor(workers, context, _begin_worker, (messages, platform, os.getpid()))
     running: dict[Future[Any], Any] = {}
     try:
+        # Within the try, because Ctrl-C may come while parts are handed out.
         running |= {pool.submit(_work, work, part): part for part in parts}
         while running:
             done, _ = wait(running, timeout=0)
-            yield from _heard(messages, started, 0.0 if done else PATIENCE)
+            # A finished part goes on at once; else messages are waited for.
+            yield from _pending(messages, started, 0.0 if done else PATIENCE)
             for future in done:
                 yield running.pop(future), future.result()
     except BrokenProcessPool:
@@ -94,11 +110,12 @@ def _interrupt(workers: list[int], ended: threading.Event) -> None:
 
 
 def _work(work: Callable[[Any], Any], part: Any) -> Any:
-    """Do one part, in a worker. After Ctrl-C the pool still hands out queued parts: they are not started.
+    """Do one part, in a worker.
 
     SIGTERM ends the worker, after a part that it interrupts has been saved.
     """
     global _stopped  # noqa: PLW0603
+    # After Ctrl-C the pool still hands out queued parts.
     if _stopped:
         raise KeyboardInterrupt
     interrupts.raise_and_note()
@@ -107,20 +124,24 @@ def _work(work: Callable[[Any], Any], part: Any) -> Any:
     except KeyboardInterrupt:
         _stopped = True
         if interrupts.terminated():
-            os._exit(
-                128 + signal.SIGTERM
-            )  # the pool sends it when another worker has died, and waits for the end
+            # The pool sends SIGTERM when another worker has died, and waits for this one to end.
+            os._exit(128 + signal.SIGTERM)
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple[None, Any]]:
-    """All pending messages, after waiting up to ``patience`` seconds; a worker's first message is its process id."""
+def _pending(messages: Any, started: list[int], patience: float) -> Iterator[tuple[None, Any]]:
+    """Yield all pending messages, after waiting up to ``patience`` seconds.
+
+    A worker's first message is its process id, which is added to ``started``.
+    """
     ends = time.monotonic() + patience
     while True:
         try:
-            kind, message = messages.get(timeout=max(0.0, ends - time.monotonic()) or 0.001)
+            # A timeout of 0 would miss a message that is being written.
+            timeout = max(0.0, ends - time.monotonic()) or 0.001
+            kind, message = messages.get(timeout=timeout)
         except queue.Empty:
             return
         if kind == "started":
@@ -129,9 +150,11 @@ def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple
             yield None, message
 
 
-def _begin(messages: Any, platform: str | None, parent: int) -> None:
-    """Set up a worker. Ctrl-C in the terminal reaches only the parent process, which passes it on."""
+def _begin_worker(messages: Any, platform: str | None, parent: int) -> None:
+    """Set up a worker."""
     global _send  # noqa: PLW0603
+    # In a group of its own: Ctrl-C in the terminal reaches only the parent process, which passes it
+    # on.
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     interrupts.raise_and_note(signal.SIGINT)

@@ -28,21 +28,24 @@ def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callab
     if not shown:
         yield lambda done, title=None: None
         return
-    with _display() as progress:
+    with _open_display() as progress:
         bar = progress.add_task(title, total=total)
         yield lambda done, title=None: progress.update(bar, completed=done, description=title)
 
 
-def _display(memory: float = 30.0) -> Any:
-    kernel = _kernel()
-    if kernel is not None:
-        return NotebookProgress(kernel)
+def _open_display(memory: float = 30.0) -> Any:
+    """Open a bar; the time that is left is estimated from the last ``memory`` seconds."""
+    notebook = _notebook_display()
+    if notebook is not None:
+        return NotebookProgress(notebook)
     from rich import progress
     from rich.console import Console
     from rich.table import Column
 
-    # The output of a notebook's !ital cannot be drawn over, although the kernel says that it is a terminal.
-    console = Console(stderr=True, force_terminal=False if "JPY_PARENT_PID" in os.environ else None)
+    # The output of a notebook's !ital cannot be drawn over, although the kernel says that it is a
+    # terminal. None leaves the question to rich.
+    force_terminal = False if "JPY_PARENT_PID" in os.environ else None
+    console = Console(stderr=True, force_terminal=force_terminal)
     title = Column(max_width=max(10, console.width - BESIDE), no_wrap=True, overflow="ellipsis")
     return progress.Progress(
         progress.TextColumn("{task.description}", table_column=title),
@@ -56,19 +59,20 @@ def _display(memory: float = 30.0) -> Any:
     )
 
 
-def _kernel() -> Any:
-    """``IPython.display`` inside a notebook kernel, else None; IPython is not imported if it is not already loaded."""
+def _notebook_display() -> Any:
+    """Return ``IPython.display`` inside a notebook kernel, else None."""
+    # In a kernel IPython is loaded already; importing it elsewhere would take a second.
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return (
-        importlib.import_module("IPython.display")
-        if getattr(shell, "kernel", None) is not None
-        else None
-    )
+    shell = None if ipython is None else ipython.get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return None
+    return importlib.import_module("IPython.display")
 
 
 class NotebookProgress:
-    """A bar below a notebook cell, redrawn in place, with the parts of rich's interface that are used here.
+    """A bar below a notebook cell, redrawn in place.
+
+    It has the parts of rich's interface that are used here.
 
     Args:
         display: ``IPython.display``.
@@ -79,7 +83,9 @@ class NotebookProgress:
     def __init__(self, display: Any) -> None:
         self.display = display
         self.handle: Any = None
-        self.title, self.total, self.done = "", 1.0, 0.0
+        self.title = ""
+        self.total = 1.0
+        self.done = 0.0
         self.began = self.drawn = time.monotonic()
         self.console = self
 
@@ -91,13 +97,16 @@ class NotebookProgress:
 
     def add_task(self, title: str, total: float) -> int:
         """Show the bar; there is only one."""
-        self.title, self.total = title, max(total, 1e-12)
+        self.title = title
+        self.total = max(total, 1e-12)
         self.handle = self.display.display(self._picture(), display_id=True)
         return 0
 
     def update(self, bar: object, completed: float, description: str | None = None) -> None:
         """Move the bar, at most a few times per second."""
-        self.done, self.title = completed, self.title if description is None else description
+        self.done = completed
+        if description is not None:
+            self.title = description
         if time.monotonic() - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
             self._draw()
 
@@ -107,9 +116,11 @@ class NotebookProgress:
             self.handle.update(self._picture())
 
     def _picture(self) -> Any:
-        share, elapsed = min(self.done / self.total, 1.0), time.monotonic() - self.began
-        left = f", {_clock(elapsed * (1 - share) / share)} left" if 0 < share < 1 else ""
-        words = f"{html.escape(self.title)} {share:.0%}, {_clock(elapsed)}{left}"
+        share = min(self.done / self.total, 1.0)
+        elapsed = time.monotonic() - self.began
+        words = f"{html.escape(self.title)} {share:.0%}, {_clock(elapsed)}"
+        if 0 < share < 1:
+            words += f", {_clock(elapsed * (1 - share) / share)} left"
         return self.display.HTML(f'<progress value="{share:.4f}" max="1"></progress> {words}')
 
 
@@ -120,9 +131,10 @@ def _clock(seconds: float) -> str:
 
 @contextlib.contextmanager
 def shown_by(tell: Callable[[float], None]) -> Iterator[None]:
-    """In this context, code that would open a bar calls ``tell`` with the share done instead, from 0 to 1."""
+    """In this context, code that would open a bar tells the share done instead, from 0 to 1."""
     global _whole  # noqa: PLW0603
-    before, _whole = _whole, lambda share: tell(min(share, 1.0))
+    before = _whole
+    _whole = lambda share: tell(min(share, 1.0))  # noqa: E731
     try:
         yield
     finally:
@@ -131,19 +143,27 @@ def shown_by(tell: Callable[[float], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_whole(total: float, shown: bool = True) -> Iterator[Callable[[str, float, float], None]]:
-    """One bar for many parts: yields ``tell(title, weight, share)``, which may report several parts in turn.
+    """Open one bar for many parts.
 
-    Bars opened inside this context move the part that was reported last. Without a terminal, each part prints one
-    line when it starts.
+    Bars opened inside this context move the part that was reported last. Without a terminal, each
+    part prints one line when it starts.
+
+    Args:
+        total: the weights of all parts together.
+        shown: whether to show the bar.
+
+    Yields:
+        A function of a part's title, weight and share done; parts may be reported in turn.
     """
-    with _display(memory=600.0) if shown else contextlib.nullcontext() as progress:
+    with _open_display(memory=600.0) if shown else contextlib.nullcontext() as progress:
         bar = progress.add_task("", total=total) if progress else None
-        done: dict[str, float] = {}
-        latest: tuple[str, float] = ("", 0.0)
+        done: dict[str, float] = {}  # title of a part → how much of its weight is done
+        latest: tuple[str, float] = ("", 0.0)  # the part that began last, and its weight
 
         def tell(title: str, weight: float, share: float) -> None:
             nonlocal latest
             begins = title not in done
+            # A part that is resumed may report less than before; the bar never goes back.
             done[title] = max(done.get(title, 0.0), weight * share)
             if not progress:
                 return

@@ -1,8 +1,8 @@
-"""Random keys that give the same numbers as JAX's Threefry, bit for bit, in programs that compile 8 times as fast.
+"""Random keys with the numbers of JAX's Threefry, bit for bit, that compile 8 times as fast.
 
-On a CPU, JAX writes each call of Threefry as a loop, and a teaching step makes a dozen calls: compiling those loops
-took half of the compile time of every program. Here the twenty rounds are unrolled, which compiles faster; they are
-traced once for each shape, not once for each call.
+On a CPU, JAX writes each call of Threefry as a loop, and a teaching step makes a dozen calls:
+compiling those loops took half of the compile time of every program. Here the twenty rounds are
+unrolled, which compiles faster; they are traced once for each shape, not once for each call.
 (Salmon, Moraes, Dror and Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.)
 """
 
@@ -22,19 +22,22 @@ PARITY = 0x1BD11BDA
 
 @jax.jit
 def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds, of a block (high, low) under a key of two words."""
+    """Encrypt a block (high, low) under a key of two words: Threefry-2x32 with 20 rounds."""
     words = key[0], key[1], key[0] ^ key[1] ^ np.uint32(PARITY)
-    high, low = high + words[0], low + words[1]
+    high = high + words[0]
+    low = low + words[1]
     for i in range(5):
+        # Four rounds, whose distances alternate, then the next two words of the key.
         for distance in ROTATIONS[i % 2]:
             high = high + low
             low = high ^ ((low << np.uint32(distance)) | (low >> np.uint32(32 - distance)))
-        high, low = high + words[(i + 1) % 3], low + words[(i + 2) % 3] + np.uint32(i + 1)
+        high = high + words[(i + 1) % 3]
+        low = low + words[(i + 2) % 3] + np.uint32(i + 1)
     return high, low
 
 
 def _blocks(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Both words of Threefry for the blocks 0, 1, …, in an array of the given shape."""
+    """Return both words of Threefry for the blocks 0, 1, …, in arrays of the given shape."""
     count = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
     return _threefry(key, jnp.zeros_like(count), count)
 
@@ -55,6 +58,7 @@ def _fold_in(key: Array, data: Array | int) -> Array:
 
 def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
     high, low = _blocks(key, tuple(shape))
+    # As JAX does: two words for 64 bits, else both words in one.
     if width == 64:
         return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
     return (high ^ low).astype({8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32}[width])
@@ -72,7 +76,7 @@ IMPLEMENTATION = define_prng_impl(
 
 
 def key(seed: Any) -> PRNGKeyArray:
-    """The same key as ``jax.random.key(seed, impl="threefry2x32")``, for seeds below 2**32.
+    """Make the same key as ``jax.random.key(seed, impl="threefry2x32")``.
 
     Args:
         seed: a whole number below 2**32; it may be traced.

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def nearest(kind: str, name: str, names: Iterable[str]) -> str:
-    """The error message for an unknown name, with the nearest known one."""
+    """Write the error message for an unknown name, with the nearest known one."""
     names = list(names)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -25,6 +25,7 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     name, colon, argument = text.partition(":")
     if name not in registry:
         raise InputError(nearest(kind, name, registry))
+    # "boltzmann:" has an argument, which is empty; "boltzmann" has none.
     arguments = (argument,) if colon else ()
     try:
         inspect.signature(registry[name]).bind(*arguments)
@@ -34,14 +35,15 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
         ) from None
     try:
         return registry[name](*arguments)
-    except (ValueError, TypeError) as error:  # of a constructor that does not check its argument
+    except (ValueError, TypeError) as error:
+        # Only a constructor that does not check its argument raises these.
         if not arguments or isinstance(error, InputError):
             raise
         raise InputError(f"{kind} {name!r} refused {argument!r}: {error}") from None
 
 
 def number(text: float | str) -> float:
-    """The text as a number; NaN if it is not one."""
+    """Return the text as a number; NaN if it is not one."""
     try:
         return float(text)
     except ValueError:
@@ -49,7 +51,7 @@ def number(text: float | str) -> float:
 
 
 def describe(make: Any) -> str:
-    """The first line of a constructor's documentation, with the arguments a registry line has bound.
+    """Return the first line of a constructor's docstring, with the arguments that are bound.
 
     Args:
         make: the constructor.
@@ -57,13 +59,16 @@ def describe(make: Any) -> str:
     Returns:
         One line.
     """
-    if isinstance(make, Part):  # declared by another package: imported now
+    if isinstance(make, Part):
+        # Another package declares it: it is imported only now.
         try:
             make = make.load()
         except InputError as error:
             return str(error)
+    # A registry may hold partials, whose own docstring is that of functools.partial.
+    docstring = getattr(make, "func", make).__doc__ or ""
+    line = docstring.strip().partition("\n")[0]
     bound = getattr(make, "keywords", {})
-    line = ((getattr(make, "func", make).__doc__ or "").strip().splitlines() or [""])[0]
-    return line + (
-        f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else ""
-    )
+    if bound:
+        line += f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}."
+    return line
