@@ -1,6 +1,5 @@
 """Worker processes: parallel parts, messages, and the forwarding of errors and Ctrl-C."""
 
-import io
 import os
 import resource
 import signal
@@ -130,13 +129,16 @@ def test_too_few_addresses_for_jax_are_refused_in_a_line(monkeypatch, capsys, tm
     memory.check_addresses()
 
 
-def test_the_file_cache_counts_as_free(monkeypatch, no_limits):
-    lines = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 5 kB\nCached: 30 kB\nSwapCached: 7 kB\n"
-    monkeypatch.setattr(memory, "open", lambda path: io.StringIO(lines), raising=False)
+def test_the_file_cache_counts_as_free(monkeypatch, no_limits, tmp_path):
+    file = tmp_path / "meminfo"
+    monkeypatch.setattr(memory, "MEMINFO", file)
+    file.write_text(
+        "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 5 kB\nCached: 30 kB\nSwapCached: 7 kB\n"
+    )
     assert memory.cached_memory() == 30 * 1024
     monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}.get)
     assert memory.free_memory() == 3 * 4096 + 30 * 1024
-    monkeypatch.setattr(memory, "open", lambda path: io.StringIO("nothing here"), raising=False)
+    file.write_text("nothing here")
     assert memory.cached_memory() == 0
 
 

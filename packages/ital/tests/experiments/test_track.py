@@ -6,7 +6,7 @@ import pytest
 
 from ital import experiments, tasks
 from ital.cli import main
-from ital.experiments import Settings, _track
+from ital.experiments import Settings
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -108,7 +108,7 @@ def test_a_store_that_fails_later_does_not_cost_the_result(tmp_path, monkeypatch
     def broken(*arguments):
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(_track, "_log", broken)
+    monkeypatch.setattr("mlflow.tracking.MlflowClient.create_run", broken)
     with pytest.raises(OSError, match="the results are written"):
         experiments.run(Settings(**QUICK), tmp_path, mlflow=str(tmp_path / "mlruns"), draw=False)
     assert experiments.run(Settings(**QUICK), tmp_path, draw=False).lanes_computed == 0

@@ -3,6 +3,7 @@
 import base64
 import html
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ital.figures._curves import in_legend_order, label, plot_curves
@@ -17,7 +18,9 @@ DPI = 72
 
 
 def card(curves: "xr.Dataset", task: Task) -> str:
-    """A result as HTML: mean ± standard error at the last step per method and metric, and the task's panels.
+    """Write a result as HTML: a table of the last step, and the task's panels.
+
+    The table has mean ± standard error per method and metric.
 
     Args:
         curves: curves of a run.
@@ -26,42 +29,48 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     Returns:
         HTML with the figure embedded.
     """
-    from ital.figures._display import as_png  # matplotlib is imported only to draw
+    # matplotlib is imported only to draw.
+    from ital.figures._display import as_png
 
-    # The last row, even if its mean is not known; GroupBy.last would take the last known mean instead.
-    last = (
-        summarise(curves)
-        .drop_duplicates(["method", "metric"], keep="last")
-        .set_index(["method", "metric"])
-    )
-    metrics = list(dict.fromkeys(last.index.get_level_values("metric")))
+    # The last row, even if its mean is not known; GroupBy.last would take the last known mean
+    # instead.
+    keys = ["method", "metric"]
+    last = summarise(curves).drop_duplicates(keys, keep="last").set_index(keys)
+    metrics = list(last.index.get_level_values("metric").unique())
     rows = []
     for method in in_legend_order([str(name) for name in curves["learner"].values]):
-        ends = [
-            last.loc[(method, metric)] if (method, metric) in last.index else None
-            for metric in metrics
-        ]
-        cells = [
-            "–" if end is None else _mean_and_error(float(end["mean"]), float(end["sem"]))
-            for end in ends
-        ]
-        rows.append([label(curves, method), *cells])
-    titles = [
-        task.metrics[name].title if name in task.metrics else name.replace("_", " ")
-        for name in metrics
-    ]
-    head = "".join(f"<th>{html.escape(title)}</th>" for title in ("learner", *titles))
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        row = [label(curves, method)]
+        for metric in metrics:
+            if (method, metric) in last.index:
+                end = last.loc[(method, metric)]
+                row.append(_number_and_error(float(end["mean"]), float(end["sem"])))
+            else:
+                row.append("–")
+        rows.append(row)
+    head = ["learner"]
+    for name in metrics:
+        head.append(task.metrics[name].title if name in task.metrics else name.replace("_", " "))
+    step = int(curves["step"].values[-1])
+    caption = (
+        f"{task.title}, {curves.attrs.get('teacher', '')} teacher: step {step}, "
+        f"mean ± SE over {curves.sizes['seed']} seeds"
     )
-    teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
-    caption = f"{task.title}, {teacher} teacher: step {int(curves['step'].values[-1])}, mean ± SE over {seeds} seeds"
     picture = base64.b64encode(as_png(plot_curves(curves, task), DPI)).decode()
     return (
-        f"<div><p>{html.escape(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<div><p>{html.escape(caption)}</p>"
+        f"<table><thead>{_row_as_html('th', head)}</thead>"
+        f"<tbody>{''.join(_row_as_html('td', row) for row in rows)}</tbody></table>"
         f'<img alt="learning curves" src="data:image/png;base64,{picture}"></div>'
     )
 
 
-def _mean_and_error(mean: float, error: float) -> str:
-    return number(mean) if math.isnan(error) else f"{number(mean)} ± {number(error, 2)}"
+def _row_as_html(tag: str, texts: Sequence[str]) -> str:
+    cells = "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+    return f"<tr>{cells}</tr>"
+
+
+def _number_and_error(mean: float, error: float) -> str:
+    # A single seed has no error.
+    if math.isnan(error):
+        return number(mean)
+    return f"{number(mean)} ± {number(error, 2)}"

@@ -1,6 +1,7 @@
 """Learning curves: one panel per metric, mean over seeds with a band of ±1 standard error."""
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-# Baselines in grey and earth colours; aware methods from yellow-green to dark blue by how much of the batch they see.
-# The colours are distinct in print and to colour-blind readers.
+# Baselines in grey and earth colours; aware methods from yellow-green to dark blue by how much of
+# the batch they see. The colours are distinct in print and to colour-blind readers.
 COLOURS = {
     "batch": "#9a9a9a",
     "sgd": "#c8a06a",
@@ -31,9 +32,23 @@ COLOURS = {
     "ital-15": "#225ea8",
 }
 OTHERS = (
-    "#cc79a7", "#7b3294", "#111111", "#b2182b", "#5e8c31", "#e6ab02", "#1f9e89", "#8c510a", "#5c5cff", "#ff7f7f",
-    "#4d4d4d", "#80b1d3", "#00c2d1", "#9e9ac8", "#c51b7d", "#b3de69",
-)  # fmt: skip
+    "#cc79a7",
+    "#7b3294",
+    "#111111",
+    "#b2182b",
+    "#5e8c31",
+    "#e6ab02",
+    "#1f9e89",
+    "#8c510a",
+    "#5c5cff",
+    "#ff7f7f",
+    "#4d4d4d",
+    "#80b1d3",
+    "#00c2d1",
+    "#9e9ac8",
+    "#c51b7d",
+    "#b3de69",
+)
 DASHES = {"batch": (0, (1, 1)), "sgd": (0, (4, 1.5)), "imt": (0, (6, 1, 1, 1))}
 
 
@@ -60,30 +75,43 @@ def plot_curves(
         The figure, or that of the given axes.
 
     Raises:
-        InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
+        InputError: if a metric was not recorded, a method was not taught, or there are too few
+            axes.
     """
-    recorded, taught = metrics_of(curves), [str(name) for name in curves["learner"].values]
-    shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
-    chosen = _named("learner", methods, taught, "was not taught") or in_legend_order(taught)
+    recorded = metrics_of(curves)
+    taught = [str(name) for name in curves["learner"].values]
+    chosen_metrics = _check_names("metric", metrics, recorded, "was not recorded")
+    chosen_methods = _check_names("learner", methods, taught, "was not taught")
+    columns = chosen_metrics or panels_of(task, recorded)
+    legend = chosen_methods or in_legend_order(taught)
     if ax is not None:
-        return _on_axes(
-            curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax)
-        )
-    seeds = curves.sizes["seed"]
-    detail = (
-        f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(
-            ", "
-        )
-    )
+        axes = np.ravel(ax)
+        # Who names metrics needs as many axes; the task's panels may be more than there are axes.
+        if not metrics:
+            columns = columns[: len(axes)]
+        return _draw_on_axes(curves, task, columns, legend, axes)
     panels = [
-        curve_panel(curves, task, metric, methods=chosen, size=(4.2, 2.8)) for metric in shown
+        curve_panel(curves, task, metric, methods=legend, size=(4.2, 2.8)) for metric in columns
     ]
+    seeds = seeds_in_words(curves)
+    teacher = curves.attrs.get("teacher", "")
+    detail = f"{teacher} teacher, {seeds}".strip(", ")
     return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels), figsize=figsize)
 
 
-def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault: str) -> list[str]:
-    """The names as a list, empty for None; raises InputError for an unknown name."""
-    listed = [] if names is None else [names] if isinstance(names, str) else list(names)
+def seeds_in_words(curves: "xr.Dataset") -> str:
+    """Return the number of seeds: ``1 seed``, ``20 seeds``."""
+    seeds = curves.sizes["seed"]
+    return f"{seeds} seed" if seeds == 1 else f"{seeds} seeds"
+
+
+def _check_names(
+    kind: str, names: Sequence[str] | str | None, known: list[str], fault: str
+) -> list[str]:
+    """Return the names as a list, empty for None; raise InputError for an unknown name."""
+    if names is None:
+        return []
+    listed = [names] if isinstance(names, str) else list(names)
     for name in listed:
         if name not in known:
             raise InputError(f"{kind} {name!r} {fault}: choose from {', '.join(known)}")
@@ -91,11 +119,11 @@ def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault
 
 
 def panels_of(task: Task, recorded: list[str]) -> list[str]:
-    """The task's panels that were recorded, or all recorded metrics if there are none."""
+    """Return the task's panels that were recorded, or all recorded metrics if there are none."""
     return [name for name in task.panels if name in recorded] or recorded
 
 
-def _on_axes(
+def _draw_on_axes(
     curves: "xr.Dataset",
     task: Task,
     metrics: Sequence[str],
@@ -112,7 +140,7 @@ def _on_axes(
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:
-    """The paper's methods in the order of its legends, then all others in the given order.
+    """Put the paper's methods in the order of its legends, then all others as given.
 
     Args:
         methods: names of methods.
@@ -125,7 +153,7 @@ def in_legend_order(methods: Sequence[str]) -> list[str]:
 
 
 def label(curves: "xr.Dataset", method: str) -> str:
-    """A method's name in a legend.
+    """Return a method's name in a legend.
 
     Args:
         curves: curves of a run.
@@ -138,7 +166,9 @@ def label(curves: "xr.Dataset", method: str) -> str:
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """A colour for each method: a registered method has the same in every figure, others take the remaining colours.
+    """Choose a colour for each method.
+
+    A registered method has the same in every figure; others take the remaining colours.
 
     Args:
         methods: names of methods.
@@ -146,8 +176,10 @@ def colours(methods: Sequence[str]) -> dict[str, str]:
     Returns:
         Method → colour.
     """
-    others = [name for name in dict.fromkeys([*learners.REGISTRY, *methods]) if name not in COLOURS]
-    return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
+    # All registered methods take part, so that a colour does not depend on what else is shown.
+    every = dict.fromkeys([*learners.REGISTRY, *methods])
+    others = [name for name in every if name not in COLOURS]
+    return COLOURS | dict(zip(others, itertools.cycle(OTHERS), strict=False))
 
 
 def curve_panel(
@@ -160,7 +192,9 @@ def curve_panel(
     styles: Mapping[str, tuple[str, Any]] | None = None,
     size: tuple[float, float] = charts.SIZE,
 ) -> charts.Panel:
-    """A panel of one metric over the steps: mean over seeds ± 1 standard error, and the reference line or floor.
+    """Make a panel of one metric over the steps.
+
+    It shows the mean over seeds ± 1 standard error, and the reference line or floor.
 
     Args:
         curves: the curves of a run.
@@ -173,48 +207,68 @@ def curve_panel(
 
     Returns:
         The panel, for :func:`ital.figures.charts.chart` or a report.
-
     """
-    methods = (
-        in_legend_order([str(name) for name in curves["learner"].values])
-        if methods is None
-        else methods
-    )
-    styles = styles or {
-        name: (own, DASHES.get(name, (0, ()))[1]) for name, own in colours(methods).items()
-    }
-    marks, lowest, highest = [], np.inf, 0.0
+    if methods is None:
+        methods = in_legend_order([str(name) for name in curves["learner"].values])
+    styles = styles or _default_styles(methods)
     at = measured(curves, metric)
-    for method in methods:
-        lanes = computed(curves, method)
-        values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
-        mean, error = mean_and_error(
-            np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric)
-        )
-        colour, dash = styles[method]
-        width = 2.2 if method == "ital" else 1.5
-        steps, band = lanes["step"].values[at], error if len(values) > 1 else None
-        marks.append(
-            charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width)
-        )
-        finite = mean[np.isfinite(mean)]
-        lowest, highest = min([lowest, *finite]), max([highest, *finite])
+    lines = [_mean_line(curves, metric, method, styles[method], at) for method in methods]
     described = task.metrics.get(metric)
     reference = described.reference if described else "target"
-    for kind, words in (("reference", reference), ("floor", "floor")):
-        if kind in curves[metric].attrs:
-            marks.append(charts.rule("y", float(np.mean(curves[metric].attrs[kind])), words))
-    logarithmic = metric == "loss" and 0 < lowest < highest / 50
+    rules = []
+    for constant, words in (("reference", reference), ("floor", "floor")):
+        by_seed = curves[metric].attrs.get(constant)
+        if by_seed is not None:
+            rules.append(charts.rule("y", float(np.mean(by_seed)), words))
+    # Differences between small losses are lost on a linear scale.
+    logarithmic = metric == "loss" and _spans(lines, 50)
+    more_is_better = described is not None and described.higher_is_better
     return charts.panel(
         title,
-        marks,
+        [*lines, *rules],
         x="Training iteration",
         y=described.title if described else metric.replace("_", " "),
         log="y" if logarithmic else "",
-        zero=not logarithmic and not (described and described.higher_is_better),
+        zero=not logarithmic and not more_is_better,
         x_range=(0, int(curves["step"].values[-1])),
         size=size,
     )
+
+
+def _default_styles(methods: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """Return the colour and the dashes that methods have in every figure."""
+    styles = {}
+    for name, colour in colours(methods).items():
+        _, dashes = DASHES.get(name, (0, ()))
+        styles[name] = (colour, dashes)
+    return styles
+
+
+def _mean_line(
+    curves: "xr.Dataset", metric: str, method: str, style: tuple[str, Any], at: np.ndarray
+) -> charts.Mark:
+    """Make the line of one method: the mean over its seeds at the steps where ``at`` is true."""
+    colour, dash = style
+    lanes = computed(curves, method)
+    values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
+    finite = np.where(np.isfinite(values), values, np.nan)
+    mean, error = mean_and_error(finite, questions_of(curves, metric))
+    return charts.line(
+        label(curves, method),
+        colour,
+        lanes["step"].values[at],
+        mean,
+        error if len(values) > 1 else None,
+        dash=dash,
+        width=2.2 if method == "ital" else 1.5,
+    )
+
+
+def _spans(lines: Sequence[charts.Mark], factor: float) -> bool:
+    """Return whether lines are positive and span more than this factor."""
+    points = np.concatenate([np.empty(0), *(line["y"] for line in lines)])
+    finite = points[np.isfinite(points)]
+    return finite.size > 0 and bool(0 < finite.min() < max(finite.max(), 0.0) / factor)
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
@@ -232,9 +286,8 @@ def save(figure: "Figure", path: Path) -> list[Path]:
         file = path.with_name(path.name + suffix)
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix[1:], **options)
-        figure.set_layout_engine(
-            "none"
-        )  # the layout is done; repeating it would take as long as drawing
+        # The layout is done; repeating it would take as long as drawing.
+        figure.set_layout_engine("none")
         write(file, drawn.getvalue())
         written.append(file)
     return written

@@ -8,15 +8,16 @@ DPI = 100
 
 
 def as_png(figure: Figure, dpi: int = DPI) -> bytes:
-    """The figure as the content of a PNG file."""
+    """Return a figure as the content of a PNG file."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=dpi)
     return drawn.getvalue()
 
 
 class NotebookFigure(Figure):
-    """A matplotlib figure that a notebook shows at the end of a cell, without pyplot or a magic command.
+    """A matplotlib figure that a notebook shows at the end of a cell.
 
+    It needs neither pyplot nor a magic command.
     If pyplot has registered its own way to show figures, that one is used.
     """
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ital.figures import charts
-from ital.figures._curves import label
+from ital.figures._curves import label, seeds_in_words
 from ital.results import computed, mean_and_error, measured, metrics_of
 from ital.statistics import number
 from ital.tasks import Task
@@ -27,8 +27,8 @@ ASSUMED = {
 MOST = 10.0  # the ratio to the naive learner with the last colour; its inverse has the first
 
 MATRIX_NOTE = (
-    "Each cell: the mean at the last step, and below it the ratio to the naive learner with the same teacher, which "
-    "sets the colour.  Framed: the best of a row."
+    "Each cell: the mean at the last step, and below it the ratio to the naive learner with the "
+    "same teacher, which sets the colour.  Framed: the best of a row."
 )
 
 
@@ -47,7 +47,9 @@ class MatrixCell(NamedTuple):
 
 
 def main_metric(curves: "xr.Dataset", task: Task) -> str:
-    """The metric of a matrix: the distance without the part that no example can change, where there is one.
+    """Choose the metric of a matrix.
+
+    It is the distance, without the part that no example can change where that was recorded.
 
     Args:
         curves: the curves of a run.
@@ -57,15 +59,12 @@ def main_metric(curves: "xr.Dataset", task: Task) -> str:
         Name of the metric.
     """
     recorded = metrics_of(curves)
-    return next(
-        name
-        for name in ("distance_centred", "distance", *task.panels, *recorded)
-        if name in recorded
-    )
+    candidates = ("distance_centred", "distance", *task.panels, *recorded)
+    return next(name for name in candidates if name in recorded)
 
 
 def matrix_cells(runs: "Mapping[str, xr.Dataset]", task: Task) -> dict[str, dict[str, MatrixCell]]:
-    """The cells of a matrix.
+    """Compute the cells of a matrix.
 
     Args:
         runs: teacher → curves of the learners.
@@ -74,26 +73,30 @@ def matrix_cells(runs: "Mapping[str, xr.Dataset]", task: Task) -> dict[str, dict
     Returns:
         Teacher → learner → cell.
     """
-    return {teacher: _row(curves, main_metric(curves, task)) for teacher, curves in runs.items()}
+    cells = {}
+    for teacher, curves in runs.items():
+        cells[teacher] = _matrix_row(curves, main_metric(curves, task))
+    return cells
 
 
-def _row(curves: "xr.Dataset", metric: str) -> dict[str, MatrixCell]:
+def _matrix_row(curves: "xr.Dataset", metric: str) -> dict[str, MatrixCell]:
+    """Return the cells of one teacher: learner → cell."""
     last = np.flatnonzero(measured(curves, metric))[-1]
-    ends = {
-        str(name): mean_and_error(
-            computed(curves, str(name))[metric].transpose("seed", "step").values[:, last]
-        )
-        for name in curves["learner"].values
-    }
-    naive = float(ends[NAIVE][0]) if NAIVE in ends else np.nan
-    return {
-        name: MatrixCell(float(mean), float(error), float(mean) / naive)
-        for name, (mean, error) in ends.items()
-    }
+    means = {}
+    errors = {}
+    for name in map(str, curves["learner"].values):
+        lanes = computed(curves, name)[metric].transpose("seed", "step").values
+        mean, error = mean_and_error(lanes[:, last])
+        means[name] = float(mean)
+        errors[name] = float(error)
+    naive = means.get(NAIVE, np.nan)
+    return {name: MatrixCell(means[name], errors[name], means[name] / naive) for name in means}
 
 
 def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") -> charts.Panel:
-    """A heat map: a row per teacher, a column per learner, coloured by the ratio to the naive learner.
+    """Make a heat map: a row per teacher, a column per learner.
+
+    The colours are the ratios to the naive learner.
 
     Args:
         runs: teacher → curves of the learners.
@@ -103,31 +106,38 @@ def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") 
     Returns:
         The panel.
     """
-    rows, first = matrix_cells(runs, task), next(iter(runs.values()))
-    described = task.metrics.get(main_metric(first, task))
+    cells = matrix_cells(runs, task)
+    first = next(iter(runs.values()))
     methods = [str(name) for name in first["learner"].values]
-    teachers = list(rows)[::-1]  # a map is drawn from the bottom up
-    ratios = np.array(
-        [[rows[teacher][name].over_naive for name in methods] for teacher in teachers]
-    )
-    texts = [[_text(rows[teacher][name]) for name in methods] for teacher in teachers]
+    # A map is drawn from the bottom up.
+    teachers = list(reversed(cells))
+    described = task.metrics.get(main_metric(first, task))
     best = np.nanargmax if described and described.higher_is_better else np.nanargmin
-    framed = [(i, int(best(ratios[i]))) for i in range(len(rows)) if np.isfinite(ratios[i]).any()]
+    ratios = []  # (teacher, learner)
+    texts = []
+    framed = []
+    for row, teacher in enumerate(teachers):
+        of_teacher = [cells[teacher][name] for name in methods]
+        ratios.append([cell.over_naive for cell in of_teacher])
+        texts.append([_cell_text(cell) for cell in of_teacher])
+        if np.isfinite(ratios[row]).any():
+            framed.append((row, int(best(ratios[row]))))
     names = [ASSUMED.get(name, label(first, name)) for name in methods]
     return charts.panel(
-        title, [charts.cells(ratios, texts, framed, None, (1 / MOST, MOST))],
-        x="What the learner assumes about its teacher", y="Real teacher",
-        x_ticks=(range(len(names)), names), y_ticks=(range(len(teachers)), teachers),
+        title,
+        [charts.cells(np.array(ratios), texts, framed, None, (1 / MOST, MOST))],
+        x="What the learner assumes about its teacher",
+        y="Real teacher",
+        x_ticks=(range(len(names)), names),
+        y_ticks=(range(len(teachers)), teachers),
         size=(1.6 + 1.1 * len(names), 1.0 + 0.38 * len(teachers)),
-    )  # fmt: skip
-
-
-def _text(cell: MatrixCell) -> str:
-    return (
-        f"{number(cell.mean)}\n{number(cell.over_naive, 2)} ×"
-        if np.isfinite(cell.mean)
-        else "diverged"
     )
+
+
+def _cell_text(cell: MatrixCell) -> str:
+    if not np.isfinite(cell.mean):
+        return "diverged"
+    return f"{number(cell.mean)}\n{number(cell.over_naive, 2)} ×"
 
 
 def plot_matrix(runs: "Mapping[str, xr.Dataset]", task: Task) -> "Figure":
@@ -143,7 +153,6 @@ def plot_matrix(runs: "Mapping[str, xr.Dataset]", task: Task) -> "Figure":
     first = next(iter(runs.values()))
     metric = main_metric(first, task)
     what = task.metrics[metric].title if metric in task.metrics else metric.replace("_", " ")
-    seeds = first.sizes["seed"]
     last = int(first["step"].values[-1])
-    title = f"{task.title}: {what.lower()} at step {last}, {seeds} seed{'s' if seeds > 1 else ''}"
+    title = f"{task.title}: {what.lower()} at step {last}, {seeds_in_words(first)}"
     return charts.chart([matrix_panel(runs, task)], title, columns=1, foot=MATRIX_NOTE)

@@ -50,7 +50,8 @@ class Watched(NamedTuple):
         """Draw a matplotlib figure: a row per learner, a column per step, and the target.
 
         Args:
-            steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+            steps: the steps, or the nearest that were kept; None for the start, a quarter, a half
+                and the end.
 
         Returns:
             The figure.
@@ -83,7 +84,8 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
 
     Args:
         watched: the parameters over time.
-        steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+        steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and
+            the end.
 
     Returns:
         The figure.
@@ -95,29 +97,34 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
 
     picture = picture_of(watched.task)
     last = watched.steps[-1]
-    frames = [
-        int(np.argmin(np.abs(watched.steps - step)))
-        for step in steps or (0, last // 4, last // 2, last)
-    ]
-    frames = list(dict.fromkeys(frames))
-    rows, columns = len(watched.params), len(frames) + 1
-    figure = NotebookFigure(
-        figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained"
-    )
+    wanted = steps or (0, last // 4, last // 2, last)
+    nearest = [int(np.argmin(np.abs(watched.steps - step))) for step in wanted]
+    # Several steps may have the same nearest one.
+    frames = list(dict.fromkeys(nearest))
+    rows = len(watched.params)
+    columns = len(frames) + 1
+    size = (PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8)
+    figure = NotebookFigure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
-    limit = picture.limit or extent([watched.target, *watched.params.values()])
+    # Sets the panels' size, which determines their text size.
+    figure.draw_without_rendering()
+    limit = _colour_limit(watched)
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
             show_learner(axes[row, column], watched, name, frame, limit)
-            axes[row, column].set_title(
-                f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10
-            )
+            title = f"step {watched.steps[frame]}" if row == 0 else ""
+            axes[row, column].set_title(title, fontsize=10)
         axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
         axes[row, -1].set_axis_off()
     show_target(axes[0, -1], watched, limit)
     _colour_bar(picture, axes[0, -1], ax=axes, shrink=0.6, aspect=30)
     return figure
+
+
+def _colour_limit(watched: Watched) -> float:
+    """Return the value with the strongest colour in all pictures of a figure."""
+    limit = picture_of(watched.task).limit
+    return limit or extent([watched.target, *watched.params.values()])
 
 
 def animate(
@@ -127,7 +134,7 @@ def animate(
     seconds: float = 8.0,
     show: Callable[[float], None] = lambda done: None,
 ) -> Path:
-    """Write a GIF of all learners side by side, with the target beside them, completely or not at all.
+    """Write a GIF of all learners side by side, with the target beside them.
 
     Args:
         watched: the parameters over time.
@@ -147,13 +154,13 @@ def animate(
 
     picture = picture_of(watched.task)
     panels = len(watched.params) + 1
-    figure = Figure(
-        figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained"
-    )
+    size = (1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0)
+    figure = Figure(figsize=size, dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
-    limit = picture.limit or extent([watched.target, *watched.params.values()])
+    # Sets the panels' size, which determines their text size.
+    figure.draw_without_rendering()
+    limit = _colour_limit(watched)
     show_target(axes[-1], watched, limit)
     _colour_bar(picture, axes[-1], ax=axes, shrink=0.8, aspect=25)
     images = []
@@ -163,25 +170,28 @@ def animate(
             show_learner(axis, watched, name, frame, limit)
             axis.set_title(f"{watched.labels[name]}, step {step}")
         canvas.draw()
-        figure.set_layout_engine("none")  # the first frame fixes the layout
-        images.append(
-            Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128)
-        )
+        # The first frame fixes the layout.
+        figure.set_layout_engine("none")
+        drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        images.append(drawn.quantize(128))
         show((frame + 1) / len(watched.steps))
-    each = 1000 * seconds / len(images)
-    durations = [each] * (len(images) - 1) + [
-        max(2000.0, each)
-    ]  # the last frame stays longer before the restart
-    moving = io.BytesIO()
-    images[0].save(
-        moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
-    )
-    write(file, moving.getvalue())
+    write(file, _as_gif(images, seconds))
     return file
 
 
+def _as_gif(images: list[Any], seconds: float) -> bytes:
+    """Return images as the content of a GIF file that repeats."""
+    each = 1000 * seconds / len(images)
+    # The last frame stays longer before the restart.
+    durations = [each] * (len(images) - 1) + [max(2000.0, each)]
+    first, *others = images
+    moving = io.BytesIO()
+    first.save(moving, "GIF", save_all=True, append_images=others, duration=durations, loop=0)
+    return moving.getvalue()
+
+
 def draw_params(axis: Any, picture: Picture, params: Any, limit: float) -> None:
-    """Draw parameters as the task draws them: a grid of rewards with its policy, or a grey picture."""
+    """Draw parameters as the task does: a grid of rewards with its policy, or a grey picture."""
     values, policy = picture.grid(params)
     if picture.grey:
         axis.imshow(values, cmap="gray", vmin=0, vmax=limit)
@@ -210,14 +220,14 @@ def show_target(axis: Any, watched: Watched, limit: float) -> None:
 
 
 def _colour_bar(picture: Picture, drawn: Any, **style: Any) -> None:
-    """Say what the colours of a drawn panel mean; values that begin at 0 get half of the colours."""
+    """Say what the colours of a panel mean; values that begin at 0 get half of the colours."""
     bar = drawn.figure.colorbar(drawn.images[0], label=picture.colours, **style)
     if picture.limit is not None:
         bar.ax.set_ylim(0, picture.limit)
 
 
 def picture_of(task: Task) -> Picture:
-    """How the task is drawn.
+    """Return how a task is drawn.
 
     Args:
         task: the task.
@@ -230,13 +240,16 @@ def picture_of(task: Task) -> Picture:
     """
     if task.picture is None:
         raise InputError(
-            f"task {task.name!r} has no picture of what is learned, so it cannot be drawn or animated"
+            f"task {task.name!r} has no picture of what is learned, "
+            "so it cannot be drawn or animated"
         )
     return task.picture
 
 
 def extent(params: Sequence[Any]) -> float:
-    """The largest absolute finite value in these parameters, so that all pictures share one colour scale.
+    """Return the largest absolute finite value in these parameters.
+
+    With it, all pictures share one colour scale.
 
     Args:
         params: parameters, any pytrees.
@@ -244,8 +257,9 @@ def extent(params: Sequence[Any]) -> float:
     Returns:
         The value, or 1 if there is none.
     """
-    leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
-    return (
-        max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0)
-        or 1.0
-    )
+    largest = 0.0
+    for leaf in jax.tree.leaves(list(params)):
+        values = np.asarray(leaf, float)
+        finite = np.abs(values[np.isfinite(values)])
+        largest = max(largest, finite.max(initial=0.0))
+    return largest or 1.0

@@ -8,9 +8,10 @@ import numpy as np
 from ital.figures._fit import letter_size
 
 SMALLEST = 3.5  # points: smaller numbers are hidden, colours and arrows remain
-PALETTE = "PuOr_r"  # purple below zero, orange above: safe for colour-blind readers; darker away from zero
+# Purple below zero, orange above: safe for colour-blind readers. Darker away from zero.
+PALETTE = "PuOr_r"
 WALL = "0.35"
-UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
+DIRECTIONS = np.array([(0, 1), (0, -1), (-1, 0), (1, 0)], float)  # up, down, left, right: (x, y)
 
 
 def draw_rewards(
@@ -21,9 +22,10 @@ def draw_rewards(
     goals: Sequence[tuple[int, int]] = (),
     starts: Sequence[tuple[int, int]] = (),
 ) -> Any:
-    """Draw rewards as colours and numbers, and a policy as one arrow per cell, longer where it is more certain.
+    """Draw rewards as colours and numbers, and a policy as one arrow per cell.
 
-    Walls are grey. A reward that is not finite is a cross.
+    An arrow is longer where the policy is more certain. Walls are grey. A reward that is not finite
+    is a cross.
 
     Args:
         axis: where to draw.
@@ -38,57 +40,87 @@ def draw_rewards(
         The coloured image, for a colour bar.
     """
     from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Rectangle
 
     walls = np.ma.getmaskarray(rewards)
     rewards = np.ma.getdata(rewards)
-    size = max(rewards.shape)
     free = np.ma.masked_array(rewards, walls) if walls.any() else rewards
     image = axis.imshow(free, cmap=PALETTE, vmin=-limit, vmax=limit)
     if walls.any():
         axis.imshow(np.ma.masked_array(walls, ~walls), cmap=ListedColormap([WALL]))
-    points = axis.get_window_extent().width * 72 / axis.figure.dpi / size  # of one cell
-    dark = np.abs(rewards) > 0.6 * limit
-    above = 0.0 if policy is None else 0.24  # of the arrow
-    written = {
-        place: _written(reward) for place, reward in np.ndenumerate(rewards) if not walls[place]
-    }
-    fontsize = letter_size([*written.values()], 0.95 * points, 0.38 * points, largest=11)
-    for (row, column), words in written.items() if fontsize >= SMALLEST else ():
-        axis.text(
-            column, row - above, words, ha="center", va="center",
-            fontsize=fontsize, color="white" if dark[row, column] else "0.1",
-        )  # fmt: skip
+    # On strong colours, words and arrows are white.
+    ink = np.where(np.abs(rewards) > 0.6 * limit, "white", "0.1")
+    # The upper half of a cell is for the number, if the lower half has an arrow.
+    _write_rewards(axis, rewards, walls, ink, above=0.0 if policy is None else 0.24)
     if policy is not None:
-        _draw_policy(axis, policy, np.where(dark, "white", "0.1").ravel())
-    for cells, dashes in ((goals, "-"), (starts, ":")):
-        for row, column in cells:
-            corner = (column - 0.46, row - 0.46)
-            axis.add_patch(
-                Rectangle(corner, 0.92, 0.92, fill=False, color="0.1", ls=dashes, lw=1.6)
-            )
+        _draw_policy(axis, policy, ink.ravel())
+    _frame_cells(axis, goals, "-")
+    _frame_cells(axis, starts, ":")
     axis.set(xticks=[], yticks=[])
     for spine in axis.spines.values():
         spine.set_color("0.6")
     return image
 
 
+def _write_rewards(
+    axis: Any, rewards: np.ndarray, walls: np.ndarray, ink: np.ndarray, above: float
+) -> None:
+    """Write the rewards into their cells: all in one size, or nothing if that is too small."""
+    words = {
+        cell: _reward_text(reward) for cell, reward in np.ndenumerate(rewards) if not walls[cell]
+    }
+    width = axis.get_window_extent().width * 72 / axis.figure.dpi  # points
+    points = width / max(rewards.shape)  # of one cell
+    fontsize = letter_size([*words.values()], 0.95 * points, 0.38 * points, largest=11)
+    if fontsize < SMALLEST:
+        return
+    for (row, column), text in words.items():
+        axis.text(
+            column,
+            row - above,
+            text,
+            ha="center",
+            va="center",
+            fontsize=fontsize,
+            color=ink[row, column],
+        )
+
+
+def _frame_cells(axis: Any, cells: Sequence[tuple[int, int]], dashes: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row, column in cells:
+        corner = (column - 0.46, row - 0.46)
+        axis.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, color="0.1", ls=dashes, lw=1.6))
+
+
 def _draw_policy(axis: Any, policy: np.ndarray, colours: np.ndarray) -> None:
-    """One arrow per cell, in the lower half."""
+    """Draw one arrow per cell, in the lower half: the mean of the directions."""
     size = policy.shape[-1]
     has_arrow = ~np.ma.getmaskarray(policy)[0]
-    directions = np.array([UP, DOWN, LEFT, RIGHT], float)
-    towards = np.tensordot(directions, np.ma.getdata(policy), axes=(0, 0))
+    # (x or y, row, column)
+    towards = np.tensordot(DIRECTIONS, np.ma.getdata(policy), axes=(0, 0))
     rows, columns = np.nonzero(has_arrow)
     axis.quiver(
-        columns, rows + 0.22, *towards[:, has_arrow], color=colours[has_arrow.ravel()], pivot="mid",
-        angles="uv", scale_units="width", scale=1.35 * size, units="width", width=0.05 / size, minlength=0.5,
-        headwidth=3.6, headlength=3.6, headaxislength=3.2,
-    )  # fmt: skip
+        columns,
+        rows + 0.22,
+        *towards[:, has_arrow],
+        color=colours[has_arrow.ravel()],
+        pivot="mid",
+        angles="uv",
+        scale_units="width",
+        scale=1.35 * size,
+        units="width",
+        width=0.05 / size,
+        minlength=0.5,
+        headwidth=3.6,
+        headlength=3.6,
+        headaxislength=3.2,
+    )
 
 
-def _written(reward: float) -> str:
-    """A reward with one decimal; none from 100 on; a cross if it is not finite."""
+def _reward_text(reward: float) -> str:
+    """Write a reward with one decimal; none from 100 on; a cross if it is not finite."""
     if not np.isfinite(reward):
         return "×"
-    return f"{reward:.{1 if abs(reward) < 100 else 0}f}".replace("-0.0", "0.0").replace("-", "−")
+    text = f"{reward:.1f}" if abs(reward) < 100 else f"{reward:.0f}"
+    return text.replace("-0.0", "0.0").replace("-", "−")

@@ -33,27 +33,39 @@ def plot_runs(
     Raises:
         InputError: if no run has any of the metrics or methods.
     """
-    own = [name for curves, task in runs.values() for name in panels_of(task, metrics_of(curves))]
-    columns = list(metrics or dict.fromkeys(own))
+    columns = list(metrics or _all_panels(runs))
     panels = []
     for run, (curves, task) in runs.items():
-        taught = [str(name) for name in curves["learner"].values]
-        shown = (
-            in_legend_order(taught)
-            if methods is None
-            else [name for name in methods if name in taught]
-        )
+        legend = _legend_of(curves, methods)
         for metric in columns:
-            known = metric in metrics_of(curves) and shown
-            panels.append(
-                curve_panel(curves, task, metric, run, methods=shown) if known else charts.blank()
-            )
+            if legend and metric in metrics_of(curves):
+                panels.append(curve_panel(curves, task, metric, run, methods=legend))
+            else:
+                # An empty place keeps the columns aligned.
+                panels.append(charts.blank())
     if not any(panel["marks"] for panel in panels):
         raise InputError("no run has any of these metrics and methods")
     figure = charts.chart(panels, "", columns=len(columns))
     for column in range(len(columns)):
-        share_scale([axis for axis in figure.axes[column :: len(columns)] if axis.axison])
+        axes = figure.axes[column :: len(columns)]
+        share_scale([axis for axis in axes if axis.axison])
     return figure
+
+
+def _all_panels(runs: "Mapping[str, tuple[xr.Dataset, Task]]") -> list[str]:
+    """Return the panels of all tasks, each once."""
+    panels: dict[str, None] = {}
+    for curves, task in runs.values():
+        panels |= dict.fromkeys(panels_of(task, metrics_of(curves)))
+    return list(panels)
+
+
+def _legend_of(curves: "xr.Dataset", methods: Sequence[str] | None) -> list[str]:
+    """Return the methods of a run to show: those that are named, or all in the legend's order."""
+    taught = [str(name) for name in curves["learner"].values]
+    if methods is None:
+        return in_legend_order(taught)
+    return [name for name in methods if name in taught]
 
 
 def share_scale(axes: Sequence[Any]) -> None:
@@ -61,10 +73,11 @@ def share_scale(axes: Sequence[Any]) -> None:
     if len({axis.get_ylabel() for axis in axes}) != 1:
         return
     if any(axis.get_yscale() == "log" for axis in axes):
+        # Limits of a linear scale may reach 0.
         for axis in axes:
             axis.set_yscale("log")
             axis.relim()
             axis.autoscale(axis="y")
-    low, high = zip(*(axis.get_ylim() for axis in axes), strict=True)
+    lows, highs = zip(*(axis.get_ylim() for axis in axes), strict=True)
     for axis in axes:
-        axis.set_ylim(min(low), max(high))
+        axis.set_ylim(min(lows), max(highs))

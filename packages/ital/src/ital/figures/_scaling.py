@@ -15,12 +15,15 @@ COLOURS = {
     "pool": "#7b3294",
 }
 MARKERS = {"memory": "o", "arithmetic": "s", "launch": "^"}
-NOTE = "Dashed: the nearest bound of each point; its marker says which: ● memory, ■ arithmetic, ▲ launch."
+NOTE = (
+    "Dashed: the nearest bound of each point; its marker says which: "
+    "● memory, ■ arithmetic, ▲ launch."
+)
 SERIES = {"above_empty_bytes": "peak of the process", "device_above_empty_bytes": "of the device"}
 
 
 def plot_scaling(report: Mapping[str, Any]) -> "Figure":
-    """Draw four panels: steps per second against lanes, rows of the pool and processes; memory against rows.
+    """Draw four panels: speed against lanes, rows of the pool and processes; memory against rows.
 
     Args:
         report: the measurements of ``ital bench --scaling``.
@@ -28,66 +31,66 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
     Returns:
         The figure.
     """
-    lanes = [
-        mark for name, points in report["lanes"].items() for mark in _speed(points, "lanes", name)
-    ]
+    lanes = []
+    for name, points in report["lanes"].items():
+        lanes += _speed_marks(points, "lanes", name)
+    rows = _speed_marks(report["rows"], "rows", "pool")
     panels = [
-        charts.panel("", lanes, x="Lanes", y="Steps per second, all lanes", log="xy", size=(4.7, 2.7)),
         charts.panel(
-            "", _speed(report["rows"], "rows", "pool"), x="Rows of the pool (160 lanes, d = 100)", log="xy",
-            size=(3.6, 2.7),
+            "", lanes, x="Lanes", y="Steps per second, all lanes", log="xy", size=(4.7, 2.7)
         ),
-        _workers(report["workers"]),
-        _memory(report["memory"]),
-    ]  # fmt: skip
+        charts.panel(
+            "", rows, x="Rows of the pool (160 lanes, d = 100)", log="xy", size=(3.6, 2.7)
+        ),
+        _workers_panel(report["workers"]),
+        _memory_panel(report["memory"]),
+    ]
     return charts.chart(panels, f"Scaling on {report['device']}", columns=4, foot=NOTE)
 
 
-def _speed(points: Sequence[Mapping[str, Any]], against: str, name: str) -> list[charts.Mark]:
-    """The measured speed, and above it the speed at the nearest bound."""
-    at, colour = [point[against] for point in points], COLOURS.get(name, charts.SOFT)
+def _speed_marks(points: Sequence[Mapping[str, Any]], against: str, name: str) -> list[charts.Mark]:
+    """Make the lines of the measured speed, and of the speed at the nearest bound above it."""
+    colour = COLOURS.get(name, charts.SOFT)
+    at = [point[against] for point in points]
+    measured = [point["steps_per_second"] for point in points]
+    # A bound is a time per step of all lanes.
     bounds = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
-    return [
-        charts.line(name, colour, at, [point["steps_per_second"] for point in points], width=1.8),
+    marks = [
+        charts.line(name, colour, at, measured, width=1.8),
         charts.line("", colour, at, bounds, width=1.0, dash=(4, 2)),
-        *(
-            charts.points("", colour, [x], [bound], marker=MARKERS[point["bound"]], size=4)
-            for x, bound, point in zip(at, bounds, points, strict=True)
-        ),
     ]
+    for x, bound, point in zip(at, bounds, points, strict=True):
+        marker = MARKERS[point["bound"]]
+        marks.append(charts.points("", colour, [x], [bound], marker=marker, size=4))
+    return marks
 
 
-def _workers(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
-    names, speeds = zip(
-        *((str(point["workers"]), point["steps_per_second"] / 1e3) for point in points), strict=True
-    )
-    bars = charts.bars(
-        "", COLOURS["regression"], range(len(names)), speeds, [0.0] * len(names), width=0.6
-    )
-    y = "Thousand steps per second, regression"
+def _workers_panel(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
+    names = [str(point["workers"]) for point in points]
+    speeds = [point["steps_per_second"] / 1e3 for point in points]
+    errors = [0.0] * len(names)
+    bars = charts.bars("", COLOURS["regression"], range(len(names)), speeds, errors, width=0.6)
     return charts.panel(
-        "", [bars], x="Processes", y=y, x_ticks=(range(len(names)), names), size=(2.0, 2.7)
+        "",
+        [bars],
+        x="Processes",
+        y="Thousand steps per second, regression",
+        x_ticks=(range(len(names)), names),
+        size=(2.0, 2.7),
     )
 
 
-def _memory(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
-    """Peak memory beyond that of an empty run, compared with the size of the pool and twice its size."""
-    rows, pool = (
-        [point["rows"] for point in points],
-        [point["pool_bytes"] / 2**20 for point in points],
-    )
+def _memory_panel(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
+    """Show peak memory beyond that of an empty run, beside the size of the pool and twice it."""
+    rows = [point["rows"] for point in points]
+    pool = [point["pool_bytes"] / 2**20 for point in points]
+    twice = [2 * size for size in pool]
     marks = [
         charts.line("the pool", charts.SOFT, rows, pool, dash=(4, 2), width=1.0),
-        charts.line(
-            "twice the pool",
-            charts.SOFT,
-            rows,
-            [2 * size for size in pool],
-            dash=(1, 1.5),
-            width=1.0,
-        ),
+        charts.line("twice the pool", charts.SOFT, rows, twice, dash=(1, 1.5), width=1.0),
     ]
     for (field, label), colour in zip(SERIES.items(), (charts.INK, charts.FRAME), strict=True):
+        # A CPU has no memory of its own.
         if all(field in point for point in points):
             sizes = [max(point[field], 1) / 2**20 for point in points]
             marks.append(charts.line(label, colour, rows, sizes, dot=True))

@@ -1,7 +1,7 @@
 """Several teachers of one task in one figure: one line each."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,8 @@ COLOURS = (
     "#111111",
 )
 # Teachers that know much teach alike: dashes let the lines below show through.
-STYLES = tuple((colour, ((), (5, 3), (1, 2))[i % 3]) for i, colour in enumerate(COLOURS))
+DASHES = ((), (5, 3), (1, 2))
+STYLES = tuple(zip(COLOURS, itertools.cycle(DASHES), strict=False))
 
 
 def plot_teachers(
@@ -40,7 +41,9 @@ def plot_teachers(
     *,
     methods: Sequence[str] | None = None,
 ) -> "Figure":
-    """Draw a row of panels for each method: a line per teacher, mean over seeds with a band of ±1 standard error.
+    """Draw a row of panels for each method, with a line per teacher.
+
+    A line is the mean over seeds, with a band of ±1 standard error.
 
     Args:
         runs: name of the teacher → curves of its run on the task.
@@ -55,56 +58,55 @@ def plot_teachers(
         InputError: if a run lacks one of the metrics or methods.
 
     Example:
-        >>> runs = {name: ital.teach("regression", name, "imt").curves for name in ("random", "cooperative")}
+        >>> runs = {
+        ...     name: ital.teach("regression", name, "imt").curves
+        ...     for name in ("random", "cooperative")
+        ... }
         >>> ital.figures.plot_teachers(runs, ital.tasks.regression())
     """
     if not runs:
         raise InputError("plot_teachers needs at least one run")
     first = next(iter(runs.values()))
     columns = list(metrics or panels_of(task, metrics_of(first)))
-    shared = [
-        name
-        for name in map(str, first["learner"].values)
-        if all(name in run["learner"] for run in runs.values())
-    ]
-    rows = list(methods or shared)
+    rows = list(methods or _shared_methods(runs))
     for teacher, run in runs.items():
-        for kind, names, known in (
-            ("metric", columns, metrics_of(run)),
-            ("method", rows, run["learner"].values),
-        ):
-            for name in names:
-                if name not in known:
-                    raise InputError(f"the run with the {teacher} teacher has no {kind} {name!r}")
+        _check_recorded(teacher, "metric", columns, metrics_of(run))
+        _check_recorded(teacher, "method", rows, run["learner"].values)
     styles = dict(zip(runs, itertools.cycle(STYLES), strict=False))
-    panels = [
-        curve_panel(
-            _by_teacher(runs, method, metric),
-            task,
-            metric,
-            label(first, method),
-            methods=list(runs),
-            styles=styles,
-        )
-        for method in rows
-        for metric in columns
-    ]
+    panels = []
+    for method, metric in itertools.product(rows, columns):
+        curves = _curves_by_teacher(runs, method, metric)
+        title = label(first, method)
+        panels.append(curve_panel(curves, task, metric, title, methods=list(runs), styles=styles))
     figure = charts.chart(panels, task.title, columns=len(columns))
     for column in range(len(columns)):
         share_scale(figure.axes[column :: len(columns)])
     return figure
 
 
-def _by_teacher(runs: "Mapping[str, xr.Dataset]", method: str, metric: str) -> "xr.Dataset":
-    """The curves of one method, with the teachers in place of the learners."""
+def _shared_methods(runs: "Mapping[str, xr.Dataset]") -> list[str]:
+    """Return the methods that every run has, in the order of the first."""
+    first, *others = [run["learner"].values.tolist() for run in runs.values()]
+    return [str(name) for name in first if all(name in other for other in others)]
+
+
+def _check_recorded(
+    teacher: str, kind: str, names: Sequence[str], recorded: Container[str]
+) -> None:
+    """Raise InputError if a run lacks one of these metrics or methods."""
+    for name in names:
+        if name not in recorded:
+            raise InputError(f"the run with the {teacher} teacher has no {kind} {name!r}")
+
+
+def _curves_by_teacher(runs: "Mapping[str, xr.Dataset]", method: str, metric: str) -> "xr.Dataset":
+    """Return the curves of one method, with the teachers in place of the learners."""
     import xarray as xr
 
-    lanes = [
-        run[[metric, "computed", "diverged_at"]]
-        .sel({"learner": [method]})
-        .assign_coords(learner=[name], label=("learner", [name]))
-        for name, run in runs.items()
-    ]
+    lanes = []
+    for name, run in runs.items():
+        lane = run[[metric, "computed", "diverged_at"]].sel({"learner": [method]})
+        lanes.append(lane.assign_coords(learner=[name], label=("learner", [name])))
     # Runs may have different seeds: what one lacks was not computed.
     gaps = {metric: np.nan, "computed": 0, "diverged_at": -1}
     return xr.concat(lanes, "learner", join="outer", fill_value=gaps, combine_attrs="override")

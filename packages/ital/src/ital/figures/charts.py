@@ -1,9 +1,13 @@
 """Charts as data: panels of marks, drawn by matplotlib as figures or as images for a page.
 
-A panel is a dict with its marks, axes and size; a mark is a dict with a ``kind``. ``stored`` reduces a panel to small
-plain data, so that a report can be stored as text and redrawn.
+A panel is a dict with its marks, axes and size; a mark is a dict with a ``kind``. ``stored``
+reduces a panel to small plain data, so that a report can be stored as text and redrawn. Names and
+order of their keys are a file format: stored reports, and the hashes of their pictures, depend on
+them.
 """
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +27,10 @@ Numbers = Sequence[Any] | np.ndarray
 
 POINTS = 25  # of a stored curve: enough for a small panel
 DIGITS = {"x": 5, "y": 4, "error": 2}  # of stored numbers
-INK, SOFT, GRID, FAINT = "#000000", "#595959", "#b0b0b0", "#dddddd"
+INK = "#000000"
+SOFT = "#595959"
+GRID = "#b0b0b0"
+FAINT = "#dddddd"
 FRAME = "#d55e00"
 SMALLEST = 4.0  # smallest font size of numbers in a map; smaller ones are hidden
 SIZE = (3.5, 2.6)  # inches of a panel
@@ -54,18 +61,16 @@ def line(
     width: float = 1.5,
     dot: bool = False,
 ) -> Mark:
-    """A curve with a band of ± ``error``; ``dot`` makes it a single highlighted point."""
-    optional = ({"dash": list(dash)} if len(dash) else {}) | ({"dot": True} if dot else {})
-    mark = {
-        "kind": "line",
-        "label": label,
-        "colour": colour,
-        "width": width,
-        **optional,
-        "x": x,
-        "y": y,
-    }
-    return mark if error is None else mark | {"error": error}
+    """Make a curve with a band of ± ``error``; ``dot`` makes it a single highlighted point."""
+    mark: Mark = {"kind": "line", "label": label, "colour": colour, "width": width}
+    if len(dash):
+        mark["dash"] = list(dash)
+    if dot:
+        mark["dot"] = True
+    mark |= {"x": x, "y": y}
+    if error is not None:
+        mark["error"] = error
+    return mark
 
 
 def bars(
@@ -79,9 +84,12 @@ def bars(
     marks: Sequence[str] = (),
     hatch: str = "",
 ) -> Mark:
-    """Bars with ± ``error``, each with a text above (significance stars)."""
-    mark = {"kind": "bars", "label": label, "colour": colour, "width": width, "marks": list(marks)}
-    return mark | ({"hatch": hatch} if hatch else {}) | {"x": x, "y": y, "error": error}
+    """Make bars with ± ``error``, each with a text above (significance stars)."""
+    mark: Mark = {"kind": "bars", "label": label, "colour": colour, "width": width}
+    mark["marks"] = list(marks)
+    if hatch:
+        mark["hatch"] = hatch
+    return mark | {"x": x, "y": y, "error": error}
 
 
 def points(
@@ -95,20 +103,16 @@ def points(
     size: float = 5.0,
     pale: bool = False,
 ) -> Mark:
-    """Points, with ± ``error`` along x."""
-    mark = {
-        "kind": "points",
-        "label": label,
-        "colour": colour,
-        "marker": marker,
-        "size": size,
-        "pale": pale,
-    }
-    return mark | {"x": x, "y": y} | ({} if error is None else {"error": error})
+    """Make points, with ± ``error`` along x."""
+    mark: Mark = {"kind": "points", "label": label, "colour": colour}
+    mark |= {"marker": marker, "size": size, "pale": pale, "x": x, "y": y}
+    if error is not None:
+        mark["error"] = error
+    return mark
 
 
 def rule(axis: str, at: float, words: str = "", *, soft: bool = False) -> Mark:
-    """A line across the panel at a value of ``axis`` ("x" or "y"), with words at its end."""
+    """Make a line across the panel at a value of ``axis``, "x" or "y", with words at its end."""
     return {"kind": "rule", "axis": axis, "at": at, "words": words, "soft": soft}
 
 
@@ -120,29 +124,42 @@ def cells(
     limits: tuple[float, float],
     linear: bool = False,
 ) -> Mark:
-    """A heat map (row, column) with numbers; some cells are framed, some have a dot.
+    """Make a heat map with numbers.
 
-    ``limits`` are the values of the first and the last colour: maps to be compared share them. The scale is logarithmic
-    unless ``linear``.
+    Args:
+        values: the values (row, column).
+        texts: what the cells say.
+        framed: cells with a frame, (row, column).
+        dots: where a cell has a dot (row, column); None for no dots.
+        limits: the values of the first and the last colour: maps to be compared share them.
+        linear: whether the scale of the colours is linear, not logarithmic.
     """
-    return {
+    mark: Mark = {
         "kind": "cells",
         "values": [rounded(row, 3) for row in values],
         "texts": [list(row) for row in texts],
-        "framed": [[int(i) for i in place] for place in framed],
+        "framed": [[int(row), int(column)] for row, column in framed],
         "dots": [] if dots is None else np.argwhere(dots).tolist(),
         "limits": rounded(limits),
-        **({"linear": True} if linear else {}),
     }
+    if linear:
+        mark["linear"] = True
+    return mark
 
 
 def rewards(values: np.ndarray, policy: np.ndarray | None, limit: float) -> Mark:
-    """A grid of rewards as colours and numbers, with one arrow per cell if there is a policy."""
-    directions = (
-        policy
-        if policy is None
-        else [[rounded(row, 2) for row in direction] for direction in policy]
-    )
+    """Make a grid of rewards as colours and numbers, with one arrow per cell if there is a policy.
+
+    Args:
+        values: the rewards (row, column).
+        policy: probability of going up, down, left and right (4, row, column); None for no arrows.
+        limit: the reward with the strongest colour.
+    """
+    directions = None
+    if policy is not None:
+        directions = []
+        for direction in policy:
+            directions.append([rounded(row, 2) for row in direction])
     return {
         "kind": "rewards",
         "values": [rounded(row, 2) for row in values],
@@ -165,8 +182,22 @@ def panel(
     y_ticks: tuple[Numbers, Sequence[str]] | None = None,
     size: tuple[float, float] = SIZE,
 ) -> Panel:
-    """A panel. ``log`` names its logarithmic axes; ``zero`` starts y at 0; ticks are positions and labels."""
-    described = {
+    """Make a panel.
+
+    Args:
+        title: its title.
+        marks: what it shows.
+        x: name of the x axis.
+        y: name of the y axis.
+        log: its logarithmic axes: "", "x", "y" or "xy".
+        zero: whether y starts at 0.
+        x_range: the first and the last x.
+        y_range: the first and the last y.
+        x_ticks: positions and labels.
+        y_ticks: positions and labels.
+        size: width and height in inches.
+    """
+    described: Panel = {
         "title": title,
         "marks": list(marks),
         "steps": None,
@@ -174,67 +205,71 @@ def panel(
         "y": y,
         "log": log,
         "zero": zero,
+        "size": list(size),
     }
-    ranges = {"x_range": x_range and list(x_range), "y_range": y_range and list(y_range)}
-    ticks = {
-        "x_ticks": x_ticks and [list(part) for part in x_ticks],
-        "y_ticks": y_ticks and [*map(list, y_ticks)],
-    }
-    return (
-        described
-        | {"size": list(size)}
-        | {name: own for name, own in (ranges | ticks).items() if own is not None}
-    )
+    for name, limits in (("x_range", x_range), ("y_range", y_range)):
+        if limits is not None:
+            described[name] = list(limits)
+    for name, ticks in (("x_ticks", x_ticks), ("y_ticks", y_ticks)):
+        if ticks is not None:
+            positions, labels = ticks
+            described[name] = [list(positions), list(labels)]
+    return described
 
 
 def blank(size: tuple[float, float] = SIZE) -> Panel:
-    """An empty panel, so that the next one starts a row."""
+    """Make an empty panel, so that the next one starts a row."""
     return panel("", [], size=size)
 
 
 def stored(full: Panel) -> Panel:
-    """A panel as plain data: curves thinned, numbers rounded, and steps shared by several curves stored once."""
-    marks = [_stored(mark) for mark in full["marks"]]
+    """Return a panel as plain data: curves thinned, numbers rounded, shared steps stored once."""
+    marks = [_stored_mark(mark) for mark in full["marks"]]
     shared = next((mark["x"] for mark in marks if mark["kind"] == "line"), None)
-    marks = [
-        {name: own for name, own in mark.items() if name != "x" or own != shared} for mark in marks
-    ]
+    for mark in marks:
+        if "x" in mark and mark["x"] == shared:
+            del mark["x"]
     return full | {"marks": marks, "steps": shared}
 
 
-def _stored(mark: Mark) -> Mark:
+def _stored_mark(mark: Mark) -> Mark:
     if mark["kind"] == "rule":
-        return mark | {"at": rounded([mark["at"]])[0]}
-    kept = thin(len(mark["x"])) if mark["kind"] == "line" else slice(None)
-    return mark | {
-        n: rounded(numbers_of(mark, n)[kept], digits) for n, digits in DIGITS.items() if n in mark
+        (at,) = rounded([mark["at"]])
+        return mark | {"at": at}
+    kept: Any = thin(len(mark["x"])) if mark["kind"] == "line" else slice(None)
+    numbers = {
+        name: rounded(numbers_of(mark, name)[kept], digits)
+        for name, digits in DIGITS.items()
+        if name in mark
     }
+    return mark | numbers
 
 
 def thin(length: int, most: int = POINTS) -> np.ndarray:
-    """Indices of at most ``most`` points, evenly spaced, including the first and the last."""
+    """Return indices of at most ``most`` points, evenly spaced, with the first and the last."""
     return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
 
 
 def legend(panels: Iterable[Panel]) -> list[Mark]:
-    """One mark for every label."""
+    """Return one mark for every label."""
     marks: dict[str, Mark] = {}
-    for mark in (mark for shown in panels for mark in shown["marks"] if mark.get("label")):
-        marks.setdefault(mark["label"], mark)
+    for mark in _marks_of(panels):
+        if mark.get("label"):
+            marks.setdefault(mark["label"], mark)
     return list(marks.values())
 
 
 def reference_lines(panels: Iterable[Panel]) -> list[Mark]:
-    """One rule for every text at the end of a rule."""
+    """Return one rule for every text at the end of a rule."""
     rules: dict[str, Mark] = {}
-    for mark in (
-        mark
-        for shown in panels
-        for mark in shown["marks"]
-        if mark["kind"] == "rule" and mark["words"]
-    ):
-        rules.setdefault(mark["words"], mark)
+    for mark in _marks_of(panels):
+        if mark["kind"] == "rule" and mark["words"]:
+            rules.setdefault(mark["words"], mark)
     return list(rules.values())
+
+
+def _marks_of(panels: Iterable[Panel]) -> Iterable[Mark]:
+    return itertools.chain.from_iterable(panel["marks"] for panel in panels)
 
 
 # ---- drawing ----
@@ -270,43 +305,37 @@ def chart(
     from ital.figures._display import NotebookFigure
 
     columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
+    rows = math.ceil(len(panels) / columns)
     width, height = figsize or chart_size(panels, columns)
     head = wrapped("\n".join(part for part in (title, note) if part), width, 11)
     foot = wrapped(foot, width, 7)
     labels = [mark["label"] for mark in legend(panels)]
-    ncols = max(
-        1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0)))
-    )  # inches per key and per letter
-    below = 9 * max(
-        0, -(-len(labels) // ncols) - 2
-    )  # a panel of the default size has room for two legend rows
-    height += 0 if figsize else LINE * (11 * head.count("\n") + 7 * foot.count("\n") + below) / INCH
+    # Inches of a key and of a letter.
+    key_width = 0.55 + 0.06 * max(map(len, labels), default=0)
+    keys_per_row = max(1, int(width / key_width))
+    if figsize is None:
+        # A panel of the default size has room for two rows of a legend.
+        more_rows = max(0, math.ceil(len(labels) / keys_per_row) - 2)
+        lines = 11 * head.count("\n") + 7 * foot.count("\n") + 9 * more_rows
+        height += LINE * lines / INCH
     with mpl.rc_context(STYLE):
-        figure = (
-            NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
+        figure = onto
+        if figure is None:
+            figure = NotebookFigure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(
+            rows, columns, squeeze=False, width_ratios=column_widths(panels, columns)
         )
-        widths = [
-            max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)
-        ]
-        axes = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
-        placed = list(
-            zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True)
-        )
-        for axis, shown in placed:
-            axis.set_title(wrapped(shown["title"], 0.75 * shown["size"][0], 10), fontsize=10)
-        if any(needs_room(shown) for shown in panels):
-            figure.figure.draw_without_rendering()
-        for axis, shown in placed:
-            draw(axis, shown)
-        labelled = [axis.get_legend_handles_labels() for axis in axes.flat]
-        handles = {text: handle for both in labelled for handle, text in zip(*both, strict=True)}
-        if handles:
+        _draw_all(figure, axes, panels)
+        labelled = {}
+        for axis in axes.flat:
+            handles, texts = axis.get_legend_handles_labels()
+            labelled |= dict(zip(texts, handles, strict=True))
+        if labelled:
             figure.legend(
-                handles.values(),
-                handles.keys(),
+                labelled.values(),
+                labelled.keys(),
                 loc="outside lower center",
-                ncols=ncols,
+                ncols=keys_per_row,
                 title=foot,
             )
         else:
@@ -315,67 +344,111 @@ def chart(
     return figure
 
 
+def _draw_all(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None:
+    """Draw panels on axes (row, column); those that are left over stay empty."""
+    pairs = list(itertools.zip_longest(axes.flat, panels, fillvalue=blank()))
+    # Titles first, because they take room from the axes below.
+    for axis, panel in pairs:
+        axis.set_title(wrapped(panel["title"], 0.75 * panel["size"][0], 10), fontsize=10)
+    if any(needs_room(panel) for panel in panels):
+        figure.figure.draw_without_rendering()
+    for axis, panel in pairs:
+        draw(axis, panel)
+
+
+def column_widths(panels: Sequence[Panel], columns: int) -> list[float]:
+    """Return the widths of the columns in inches, when panels are placed row by row."""
+    return [max(panel["size"][0] for panel in panels[first::columns]) for first in range(columns)]
+
+
 def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]:
-    """Width and height of a chart in inches."""
+    """Return width and height of a chart in inches."""
     columns = min(columns, len(panels))
-    width = sum(
-        max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)
-    )
-    height = max(shown["size"][1] for shown in panels)
-    return width, -(-len(panels) // columns) * (height + 0.2) + 1.0
+    rows = math.ceil(len(panels) / columns)
+    highest = max(panel["size"][1] for panel in panels)
+    # Each row has a title, the whole has a title and a legend.
+    return sum(column_widths(panels, columns)), rows * (highest + 0.2) + 1.0
 
 
-def needs_room(shown: Panel) -> bool:
-    """Whether a panel's text size depends on the size of its axes, so that the figure must be laid out first."""
-    return any(mark["kind"] == "rewards" for mark in shown["marks"])
+def needs_room(panel: Panel) -> bool:
+    """Return whether the figure must be laid out before a panel is drawn.
+
+    The size of a grid's text depends on the size of its axes.
+    """
+    return any(mark["kind"] == "rewards" for mark in panel["marks"])
 
 
-def draw(axis: Any, shown: Panel) -> None:
+def draw(axis: Any, panel: Panel) -> None:
     """Draw a panel on matplotlib axes; one without marks leaves them empty."""
-    if not shown["marks"]:
+    if not panel["marks"]:
         axis.set_axis_off()
         return
-    for name in shown["log"]:
+    for name in panel["log"]:
         getattr(axis, f"set_{name}scale")("log")
-    for mark in shown["marks"]:
-        DRAWINGS[mark["kind"]](axis, {"x": shown["steps"], **mark})
-    (wide, high), is_map = shown["size"], shown["marks"][0]["kind"] == "cells"
-    axis.set(xlabel=wrapped(shown["x"], wide, 9), ylabel=wrapped(shown["y"], 0.9 * high, 9))
-    if shown["marks"][0]["kind"] not in ("cells", "rewards"):
-        axis.grid(alpha=0.25, lw=0.6, color=GRID)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
-        for name in "xy":
-            if name not in shown["log"]:
-                axis.locator_params(axis=name, nbins=5)
-    if shown["zero"]:
+    for mark in panel["marks"]:
+        # A stored curve has no x of its own if several share their steps.
+        DRAWINGS[mark["kind"]](axis, {"x": panel["steps"], **mark})
+    width, height = panel["size"]
+    axis.set(xlabel=wrapped(panel["x"], width, 9), ylabel=wrapped(panel["y"], 0.9 * height, 9))
+    kind = panel["marks"][0]["kind"]
+    if kind not in ("cells", "rewards"):
+        _draw_grid(axis, panel)
+    if panel["zero"]:
         axis.set_ylim(bottom=0)
     for name in ("x", "y"):
-        if f"{name}_ticks" in shown:
-            places, names = shown[f"{name}_ticks"]
-            if name == "x" and not is_map:
-                names = [wrapped(words, 0.8 * wide / len(places), 8.5) for words in names]
-            getattr(axis, f"set_{name}ticks")(places, names)
-            getattr(axis, f"{name}axis").minorticks_off()
-        if f"{name}_range" in shown:
-            getattr(axis, f"set_{name}lim")(*shown[f"{name}_range"])
-    if is_map:
-        name_cells(axis, *np.shape(shown["marks"][0]["texts"]))
+        _set_ticks(axis, panel, name)
+        if f"{name}_range" in panel:
+            getattr(axis, f"set_{name}lim")(*panel[f"{name}_range"])
+    if kind == "cells":
+        name_cells(axis, *np.shape(panel["marks"][0]["texts"]))
+
+
+def _draw_grid(axis: Any, panel: Panel) -> None:
+    """Draw faint lines behind the marks, and leave the panel open at the top and the right."""
+    axis.grid(alpha=0.25, lw=0.6, color=GRID)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    for name in "xy":
+        if name not in panel["log"]:
+            axis.locator_params(axis=name, nbins=5)
+
+
+def _set_ticks(axis: Any, panel: Panel, name: str) -> None:
+    """Set the ticks of one axis, if the panel has its own."""
+    if f"{name}_ticks" not in panel:
+        return
+    positions, labels = panel[f"{name}_ticks"]
+    is_map = panel["marks"][0]["kind"] == "cells"
+    # The labels of a map are turned instead, see name_cells.
+    if name == "x" and not is_map:
+        width = 0.8 * panel["size"][0] / len(positions)
+        labels = [wrapped(words, width, 8.5) for words in labels]
+    getattr(axis, f"set_{name}ticks")(positions, labels)
+    getattr(axis, f"{name}axis").minorticks_off()
 
 
 def numbers_of(mark: Mark, name: str) -> np.ndarray:
-    """The numbers of a mark as an array, with None as NaN."""
+    """Return the numbers of a mark as an array, with None as NaN."""
     return np.array(mark[name], float)
 
 
-def _line(axis: Any, mark: Mark) -> None:
-    x, y = numbers_of(mark, "x"), numbers_of(mark, "y")
+def _draw_line(axis: Any, mark: Mark) -> None:
+    x = numbers_of(mark, "x")
+    y = numbers_of(mark, "y")
     dash: Any = (0, tuple(mark["dash"])) if mark.get("dash") else "-"
+    # Wide lines are the important ones: they lie above the others, each above its own band.
     front = 3 if mark["width"] > 2 else 2
     axis.plot(
-        x, y, color=mark["colour"], lw=mark["width"], ls=dash, label=mark["label"], zorder=front,
-        marker="o" if mark.get("dot") else None, ms=6.5,
-    )  # fmt: skip
+        x,
+        y,
+        color=mark["colour"],
+        lw=mark["width"],
+        ls=dash,
+        label=mark["label"],
+        zorder=front,
+        marker="o" if mark.get("dot") else None,
+        ms=6.5,
+    )
     if "error" in mark:
         error = numbers_of(mark, "error")
         axis.fill_between(
@@ -383,20 +456,30 @@ def _line(axis: Any, mark: Mark) -> None:
         )
 
 
-def _bars(axis: Any, mark: Mark) -> None:
+def _draw_bars(axis: Any, mark: Mark) -> None:
     x, y, error = (numbers_of(mark, name) for name in DIGITS)
+    # A single seed has no error.
     error = np.nan_to_num(error)
     axis.bar(
-        x, y, mark["width"], yerr=error, color=mark["colour"], label=mark["label"], hatch=mark.get("hatch"),
-        edgecolor="#ffffff", linewidth=0.4, error_kw={"elinewidth": 0.8, "ecolor": SOFT},
-    )  # fmt: skip
+        x,
+        y,
+        mark["width"],
+        yerr=error,
+        color=mark["colour"],
+        label=mark["label"],
+        hatch=mark.get("hatch"),
+        edgecolor="#ffffff",
+        linewidth=0.4,
+        error_kw={"elinewidth": 0.8, "ecolor": SOFT},
+    )
     axis.axhline(0, color=SOFT, lw=0.7)
     axis.margins(y=0.15)
-    for place, high, words in zip(x, np.maximum(y, 0) + error, mark["marks"], strict=False):
+    tops = np.maximum(y, 0) + error
+    for position, top, words in zip(x, tops, mark["marks"], strict=False):
         if words:
             axis.annotate(
                 words,
-                (place, high),
+                (position, top),
                 xytext=(0, 1),
                 textcoords="offset points",
                 ha="center",
@@ -404,60 +487,55 @@ def _bars(axis: Any, mark: Mark) -> None:
             )
 
 
-def _points(axis: Any, mark: Mark) -> None:
+def _draw_points(axis: Any, mark: Mark) -> None:
     axis.errorbar(
-        numbers_of(mark, "x"), numbers_of(mark, "y"), xerr=numbers_of(mark, "error") if "error" in mark else None,
-        fmt=mark["marker"], color=mark["colour"], ms=mark["size"], lw=1, label=mark["label"] or None,
+        numbers_of(mark, "x"),
+        numbers_of(mark, "y"),
+        xerr=numbers_of(mark, "error") if "error" in mark else None,
+        fmt=mark["marker"],
+        color=mark["colour"],
+        ms=mark["size"],
+        lw=1,
+        label=mark["label"] or None,
         alpha=0.6 if mark["pale"] else 1,
-    )  # fmt: skip
+    )
 
 
-def _rule(axis: Any, mark: Mark) -> None:
+def _draw_rule(axis: Any, mark: Mark) -> None:
     colour = FAINT if mark["soft"] else SOFT
-    across = axis.axvline if mark["axis"] == "x" else axis.axhline
-    across(mark["at"], color=colour, ls="-" if mark["soft"] else "--", lw=0.9, zorder=1)
-    place: dict[str, Any] = (
-        {
-            "xy": (mark["at"], 0.02),
-            "xycoords": ("data", "axes fraction"),
-            "xytext": (2, 0),
-            "rotation": 90,
-        }
-        if mark["axis"] == "x"
-        else {
-            "xy": (1, mark["at"]),
-            "xycoords": ("axes fraction", "data"),
-            "xytext": (-3, 3),
-            "ha": "right",
-        }
-    )
+    style: dict[str, Any] = {"color": colour, "ls": "-" if mark["soft"] else "--"}
+    at = mark["at"]
+    # The words stand upright at the foot of the line, or above its right end.
+    if mark["axis"] == "x":
+        axis.axvline(at, **style, lw=0.9, zorder=1)
+        position: dict[str, Any] = {"xy": (at, 0.02), "xycoords": ("data", "axes fraction")}
+        position |= {"xytext": (2, 0), "rotation": 90}
+    else:
+        axis.axhline(at, **style, lw=0.9, zorder=1)
+        position = {"xy": (1, at), "xycoords": ("axes fraction", "data")}
+        position |= {"xytext": (-3, 3), "ha": "right"}
     axis.annotate(
-        mark["words"], textcoords="offset points", fontsize=7.5, color=SOFT, va="bottom", **place
+        mark["words"], textcoords="offset points", fontsize=7.5, color=SOFT, va="bottom", **position
     )
 
 
-def _cells(axis: Any, mark: Mark) -> None:
+def _draw_cells(axis: Any, mark: Mark) -> None:
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.patches import Rectangle
 
     values = np.array(mark["values"], float)
     low, high = mark.get("limits") or colour_limits(values)
     norm = Normalize(low, high) if mark.get("linear") else LogNorm(low, high)
-    edges = [np.arange(size + 1) - 0.5 for size in values.shape]
+    rows, columns = values.shape
     axis.pcolormesh(
-        edges[1], edges[0], np.ma.masked_invalid(values), cmap="viridis", norm=norm, lw=0
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        np.ma.masked_invalid(values),
+        cmap="viridis",
+        norm=norm,
+        lw=0,
     )
-    size = letter_size(
-        [text for row in mark["texts"] for text in row],
-        *cell_size(axis, *values.shape),
-        largest=6.5,
-    )
-    for (row, column), value in np.ndenumerate(values) if size >= SMALLEST else ():
-        dark = np.isfinite(value) and norm(max(value, norm.vmin)) < 0.55
-        axis.text(
-            column, row, mark["texts"][row][column], ha="center", va="center", fontsize=size,
-            color="#fffffe" if dark else "#1d2430" if np.isfinite(value) else SOFT,
-        )  # fmt: skip
+    _write_cells(axis, values, mark["texts"], norm)
     for row, column in mark["framed"]:
         axis.add_patch(
             Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, ec=FRAME, lw=1.8, clip_on=False)
@@ -466,26 +544,44 @@ def _cells(axis: Any, mark: Mark) -> None:
         axis.plot([column + 0.36], [row + 0.3], ".", color=FRAME, ms=4)
 
 
+def _write_cells(axis: Any, values: np.ndarray, texts: Sequence[Sequence[str]], norm: Any) -> None:
+    """Write into the cells of a map: all in one size, or nothing if that is too small."""
+    every = list(itertools.chain.from_iterable(texts))
+    size = letter_size(every, *cell_size(axis, *values.shape), largest=6.5)
+    if size < SMALLEST:
+        return
+    for (row, column), value in np.ndenumerate(values):
+        colour = "#1d2430"
+        if not np.isfinite(value):
+            colour = SOFT
+        # A log scale has no colour for 0; viridis is dark in its lower half.
+        elif norm(max(value, norm.vmin)) < 0.55:
+            colour = "#fffffe"
+        axis.text(
+            column, row, texts[row][column], ha="center", va="center", fontsize=size, color=colour
+        )
+
+
 def colour_limits(values: np.ndarray) -> tuple[float, float]:
-    """Values of the first and the last colour of a map on a log scale."""
+    """Return the values of the first and the last colour of a map on a log scale."""
     positive = values[np.isfinite(values) & (values > 0)]
-    return (
-        (float(positive.min()), max(positive.max(), 1.001 * positive.min()))
-        if positive.size
-        else (0.1, 1.0)
-    )
+    if not positive.size:
+        return 0.1, 1.0
+    lowest = positive.min()
+    # A scale needs two ends, also where all values are equal.
+    return float(lowest), max(positive.max(), 1.001 * lowest)
 
 
-def _rewards(axis: Any, mark: Mark) -> None:
-    policy = mark["policy"] if mark["policy"] is None else np.array(mark["policy"], float)
+def _draw_rewards(axis: Any, mark: Mark) -> None:
+    policy = None if mark["policy"] is None else np.array(mark["policy"], float)
     draw_rewards(axis, np.array(mark["values"], float), policy, mark["limit"])
 
 
 DRAWINGS: dict[str, Callable[[Any, Mark], None]] = {
-    "line": _line,
-    "bars": _bars,
-    "points": _points,
-    "rule": _rule,
-    "cells": _cells,
-    "rewards": _rewards,
+    "line": _draw_line,
+    "bars": _draw_bars,
+    "points": _draw_points,
+    "rule": _draw_rule,
+    "cells": _draw_cells,
+    "rewards": _draw_rewards,
 }
