@@ -240,7 +240,7 @@ def test_speeds_and_memory_in_the_figure_of_scaling():
         }
         for lanes, bound in ((8, "memory"), (64, "arithmetic"), (512, "launch"))
     ]  # fmt: skip
-    first, bounds, *dots = _scaling._speed(points, "lanes", "gaussian")
+    first, bounds, *dots = _scaling._speed_marks(points, "lanes", "gaussian")
     assert list(first["x"]) == [8, 64, 512]
     assert list(first["y"]) == [8000.0, 64000.0, 512000.0]
     np.testing.assert_allclose(bounds["y"], [1e5, 1 / 3e-5, 512 / 512.5])
@@ -250,7 +250,7 @@ def test_speeds_and_memory_in_the_figure_of_scaling():
         {"workers": 1, "steps_per_second": 2500.0},
         {"workers": 2, "steps_per_second": 4000.0},
     ]
-    (bars,) = _scaling._workers(workers)["marks"]
+    (bars,) = _scaling._workers_panel(workers)["marks"]
     assert list(bars["y"]) == [2.5, 4.0]
     memory = [
         {
@@ -261,10 +261,10 @@ def test_speeds_and_memory_in_the_figure_of_scaling():
         }
         for rows, above in ((1, -5), (3, 5 * 2**20))
     ]
-    pool, twice, process, device = _scaling._memory(memory)["marks"]
+    pool, twice, process, device = _scaling._memory_panel(memory)["marks"]
     assert (list(pool["y"]), list(twice["y"])) == ([1.0, 3.0], [2.0, 6.0])
     np.testing.assert_allclose(process["y"], [2**-20, 5.0])
     np.testing.assert_allclose(device["y"], [0.5, 1.5])
     for point in memory:
         del point["device_above_empty_bytes"]
-    assert len(_scaling._memory(memory)["marks"]) == 3
+    assert len(_scaling._memory_panel(memory)["marks"]) == 3
