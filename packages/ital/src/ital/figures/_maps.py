@@ -130,7 +130,7 @@ def _values_and_texts(
     )
     texts = [[""] * values.shape[1] for _ in values]
     for (y, x), value in np.ndenumerate(values):
-        texts[y][x] = _text(value, diverged[y, x], ran[y, x])
+        texts[y][x] = _text(value, bool(diverged[y, x]), bool(ran[y, x]))
     return values, texts
 
 

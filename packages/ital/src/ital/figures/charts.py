@@ -326,7 +326,7 @@ def chart(
             rows, columns, squeeze=False, width_ratios=column_widths(panels, columns)
         )
         _draw_all(figure, axes, panels)
-        labelled = {}
+        labelled: dict[str, Any] = {}
         for axis in axes.flat:
             handles, texts = axis.get_legend_handles_labels()
             labelled |= dict(zip(texts, handles, strict=True))
@@ -346,7 +346,8 @@ def chart(
 
 def _draw_all(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None:
     """Draw panels on axes (row, column); those that are left over stay empty."""
-    pairs = list(itertools.zip_longest(axes.flat, panels, fillvalue=blank()))
+    empty = [blank()] * (axes.size - len(panels))
+    pairs = list(zip(axes.flat, [*panels, *empty], strict=True))
     # Titles first, because they take room from the axes below.
     for axis, panel in pairs:
         axis.set_title(wrapped(panel["title"], 0.75 * panel["size"][0], 10), fontsize=10)
