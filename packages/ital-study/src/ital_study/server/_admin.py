@@ -29,6 +29,7 @@ from ital_study.store import exclusions, operations, records
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
 Mode = Annotated[Literal["live", "pilot", "preview", "trial", "simulated"], Query()]
 Answer = dict[str, Any]
+ERRORS_AND_MISSING = ERRORS | messages.problems(404)
 
 
 def logged_in(app: AppState, cookie: str | None) -> str:
@@ -119,7 +120,7 @@ async def pause(page: ByPage, body: messages.Pause) -> Answer:
     return {"paused": body.paused}
 
 
-@router.post("/release", responses={**ERRORS, 404: {"model": messages.Problem}})
+@router.post("/release", responses=ERRORS_AND_MISSING)
 async def release(page: ByPage, body: messages.Release) -> Answer:
     """Free the slot of a participant who will not come back."""
     app, _ = page.entitled()
@@ -131,7 +132,7 @@ async def release(page: ByPage, body: messages.Release) -> Answer:
     return {"number": body.number}
 
 
-@router.post("/delete", responses={**ERRORS, 404: {"model": messages.Problem}})
+@router.post("/delete", responses=ERRORS_AND_MISSING)
 async def delete(page: ByPage, body: messages.Delete) -> Answer:
     """Erase a participant; a tombstone and an audit record remain."""
     app, _ = page.entitled()
@@ -145,7 +146,7 @@ async def delete(page: ByPage, body: messages.Delete) -> Answer:
     return {"number": body.number}
 
 
-@router.post("/exclude", responses={**ERRORS, 404: {"model": messages.Problem}})
+@router.post("/exclude", responses=ERRORS_AND_MISSING)
 async def exclude(page: ByPage, body: messages.Exclude) -> Answer:
     """Exclude a participant for a reason, or include them again; the audit keeps both."""
     app, _ = page.entitled()

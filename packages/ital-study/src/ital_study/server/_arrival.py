@@ -60,6 +60,7 @@ async def arrive(study: LiveStudy, visit: Visit) -> Arrival:
         if identity is None or visit.mode == "simulated":
             return await _by_identity(study, visit, identity)
         parameter, value = identity
+        # A placeholder that a recruiting service did not fill in would join as one person.
         if not study.config.panel.accepts(value):
             return _without_identity(study, visit, "invalid", parameter)
         return await _by_identity(study, visit, identity)
@@ -86,22 +87,36 @@ def _identity(study: LiveStudy, visit: Visit) -> tuple[str, str] | None:
     return panel.identity_in(visit.ids)
 
 
-def _without_identity(study: LiveStudy, visit: Visit, problem: str, parameter: str) -> Arrival:
-    return Arrival(_over(study, visit, "identity") | {"problem": problem, "parameter": parameter})
+def _without_identity(
+    study: LiveStudy,
+    visit: Visit,
+    problem: str,
+    parameter: str,
+) -> Arrival:
+    state = _over(study, visit, "identity")
+    return Arrival(state | {"problem": problem, "parameter": parameter})
 
 
 async def _by_code(study: LiveStudy, code: str) -> Arrival:
-    resumed = await asyncio.to_thread(study.find, resume_hash=study.keys.resume_hash(code))
+    resume_hash = study.keys.resume_hash(code)
+    resumed = await asyncio.to_thread(study.find, resume_hash=resume_hash)
     if resumed is None or not study.serves(resumed):
         sentence = "This code is not known. Please check it, or open the study link."
         raise Refused(404, "unknown_code", sentence)
-    return Arrival(await study.look(resumed.uid), resumed.uid, proven=True)
+    state = await study.look(resumed.uid)
+    return Arrival(state, resumed.uid, proven=True)
 
 
-async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str] | None) -> Arrival:
+async def _by_identity(
+    study: LiveStudy,
+    visit: Visit,
+    identity: tuple[str, str] | None,
+) -> Arrival:
     """Find somebody by identity or cookie; admit whoever is new."""
     uid = study.keys.participant_of(visit.cookie)
-    digest = None if identity is None else external_hash(study.keys, *identity)
+    digest = None
+    if identity is not None:
+        digest = external_hash(study.keys, *identity)
     newcomer = _newcomer(study, visit, digest)
 
     # One transaction, so that somebody who opens the link twice at once joins once.
@@ -127,7 +142,8 @@ async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str]
     proven = digest is None
     if participant.uid == uid:
         proven = study.keys.is_proven(visit.cookie)
-    return Arrival(await study.look(participant.uid), participant.uid, proven)
+    state = await study.look(participant.uid)
+    return Arrival(state, participant.uid, proven)
 
 
 def _newcomer(study: LiveStudy, visit: Visit, digest: str | None) -> NewParticipant:
@@ -145,7 +161,10 @@ def _newcomer(study: LiveStudy, visit: Visit, digest: str | None) -> NewParticip
 
 
 def _found(
-    connection: sa.Connection, visit: Visit, uid: str | None, digest: str | None
+    connection: sa.Connection,
+    visit: Visit,
+    uid: str | None,
+    digest: str | None,
 ) -> Participant | None:
     """Return whom the link identifies; without an identity, whom the cookie does.
 
@@ -161,7 +180,11 @@ def _found(
     return visitor
 
 
-def _check_still_open(connection: sa.Connection, study: LiveStudy, visitor: Participant) -> None:
+def _check_still_open(
+    connection: sa.Connection,
+    study: LiveStudy,
+    visitor: Participant,
+) -> None:
     """Raise Closed if a visitor cannot get a place any more: it is taken at consent."""
     if visitor.stage == "consent" and visitor.config == study.config.hash:
         operations.lock(connection)
@@ -169,7 +192,10 @@ def _check_still_open(connection: sa.Connection, study: LiveStudy, visitor: Part
 
 
 def _refusal(
-    connection: sa.Connection, study: LiveStudy, visit: Visit, digest: str | None
+    connection: sa.Connection,
+    study: LiveStudy,
+    visit: Visit,
+    digest: str | None,
 ) -> NotAdmitted | None:
     if visit.mode not in operations.RECOGNISED:
         return None

@@ -26,12 +26,13 @@ def localized_page(asked: Asked, config: Config, language: str) -> Questionnaire
 def page_questions(asked: Asked, config: Config, language: str) -> dict[str, Any]:
     """Return a page of questions for the browser."""
     page = localized_page(asked, config, language)
+    items = [dataclasses.asdict(item) for item in page.items]
     return {
         "page": page.id,
         "place": asked.place,
         "title": page.title,
-        "text": [] if page.text is None else parse_markdown(page.text),
-        "items": [_without_missing(dataclasses.asdict(item)) for item in page.items],
+        "text": parse_markdown(page.text or ""),
+        "items": [_without_missing(fields) for fields in items],
     }
 
 
@@ -40,7 +41,11 @@ def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answers_event(
-    asked: Asked, config: Config, language: str, answers: Mapping[str, Any], seconds: float | None
+    asked: Asked,
+    config: Config,
+    language: str,
+    answers: Mapping[str, Any],
+    seconds: float | None,
 ) -> Event:
     """Return the event of an answered page.
 
@@ -52,7 +57,8 @@ def answers_event(
         # A page after a map is about both of its robots, so none is named.
         if asked.page.when == "after_robot":
             data |= {"robot": asked.about.robot, "learner": asked.about.learner}
-    data["answers"] = read_answers(localized_page(asked, config, language), answers)
+    page = localized_page(asked, config, language)
+    data["answers"] = read_answers(page, answers)
     if seconds is not None:
         data["seconds"] = seconds
     return Event("answers", data)

@@ -37,15 +37,19 @@ class FlagsOfPeople:
         self._kept: dict[str, _KeptFlags] = {}  # by uid
 
     def added(
-        self, rows: Sequence[dict[str, Any]], people: Sequence[Participant]
+        self,
+        rows: Sequence[dict[str, Any]],
+        people: Sequence[Participant],
     ) -> list[dict[str, Any]]:
         """Return the rows of the dashboard with their flags; None where they are not known yet."""
         # Flags of somebody who still teaches would be out of date with the next step.
-        stopped = [each for each in people if each.done and each.stage not in operations.OPEN]
+        stopped = [each for each in people if _has_stopped(each)]
         with self._lock:
             self._compute(stopped)
             flags = [self._flags_of(each.uid) for each in people]
-        return [row | {"flags": found} for row, found in zip(rows, flags, strict=True)]
+        return [
+            row | {"flags": flags_of_row} for row, flags_of_row in zip(rows, flags, strict=True)
+        ]
 
     def _flags_of(self, uid: str) -> list[str] | None:
         kept = self._kept.get(uid)
@@ -68,6 +72,10 @@ class FlagsOfPeople:
         return kept is not None and kept.done == participant.done
 
 
+def _has_stopped(participant: Participant) -> bool:
+    return participant.done > 0 and participant.stage not in operations.OPEN
+
+
 class UnreadableRows:
     """How many stored rows of each participant cannot be read.
 
@@ -83,8 +91,10 @@ class UnreadableRows:
     def counts(self, people: Sequence[Participant]) -> dict[int, int]:
         """Return the numbers by participant, as far as they are known yet."""
         with self._lock:
-            self._count([each for each in reversed(people) if each.uid not in self._kept])
-            return {each.number: self._kept[each.uid] for each in people if each.uid in self._kept}
+            new = [each for each in people if each.uid not in self._kept]
+            self._count(new[::-1])  # the newest first
+            counted = [each for each in people if each.uid in self._kept]
+            return {each.number: self._kept[each.uid] for each in counted}
 
     def _count(self, people: Sequence[Participant]) -> None:
         if not people:

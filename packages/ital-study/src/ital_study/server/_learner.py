@@ -1,5 +1,6 @@
 """The learner for other front ends. Nothing is stored: the state travels with the client."""
 
+import itertools
 import secrets
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from ital_study.robots.rules import MOST_ARROWS, Arrow, StudyRules
 from ital_study.server._app_state import address_of
 from ital_study.server._errors import Refused, as_sentence
 from ital_study.server._limits import RateLimit
-from ital_study.server._messages import Problem
+from ital_study.server._messages import problems
 from ital_study.store.rows import Choice, Message
 
 Name = Annotated[str, Field(min_length=1, max_length=40)]
@@ -22,9 +23,7 @@ BoundedNumber = Annotated[
     float, Field(ge=-learner.LARGEST, le=learner.LARGEST, allow_inf_nan=False)
 ]
 Numbers = Annotated[list[BoundedNumber], Field(max_length=1000)]
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem} for status in (400, 403, 413, 422, 429)
-}
+ERRORS = problems(400, 403, 413, 422, 429)
 
 
 class LearnerArrow(Message):
@@ -141,7 +140,7 @@ router = APIRouter(prefix="/api/learner", tags=["learner"], dependencies=[Depend
 # nobody else waiting.
 
 
-@router.get("", responses={429: {"model": Problem}})
+@router.get("", responses=problems(429))
 def describe(request: Request) -> LearnerStudy:
     """The maps and robots of this learner."""
     rules: StudyRules = request.app.state.rules
@@ -149,7 +148,7 @@ def describe(request: Request) -> LearnerStudy:
     maps = [
         LearnerMap(
             name=on.name,
-            rewards=[cell for row in on.rewards for cell in row],
+            rewards=list(itertools.chain.from_iterable(on.rewards)),
             steps=rules.steps(on.name),
         )
         for on in config.all_maps

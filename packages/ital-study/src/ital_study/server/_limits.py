@@ -12,7 +12,11 @@ class RateLimit:
     Addresses stay in memory, briefly.
     """
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._most = per_minute
         self._clock = clock
         # By address: requests that are left, and when that was so.
@@ -21,11 +25,14 @@ class RateLimit:
     def wait(self, address: str, cost: float = 1.0) -> int:
         """Count a request; return 0 if it is allowed, else the number of seconds to wait."""
         now = self._clock()
-        left, at = self._seen.get(address, (float(self._most), now))
+        most = float(self._most)
+        left, at = self._seen.get(address, (most, now))
         # A bucket of tokens: what was used comes back evenly, the whole limit in a minute.
-        left = min(float(self._most), left + (now - at) * self._most / 60)
+        regained = (now - at) * self._most / 60
+        left = min(most, left + regained)
         if left < cost:
-            return 1 + int((cost - left) * 60 / self._most)
+            missing = cost - left
+            return 1 + int(missing * 60 / self._most)
         self._seen[address] = (left - cost, now)
         if len(self._seen) > MOST_ADDRESSES:
             self._forget_silent(now)

@@ -14,11 +14,18 @@ from markdown_it.token import Token
 Node = str | dict[str, Any]
 """A text, or an element: its tag, its children, a link's address or a heading's level."""
 
-_RULES = ("paragraph", "heading", "list", "text", "newline", "escape", "emphasis", "link")
-_READER = MarkdownIt("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
 # No other addresses: javascript: would run in the study's own page, relative ones would lead to
 # actions of the study.
-_READER.validateLink = lambda url: url.startswith(("https://", "mailto:"))  # type: ignore[method-assign]
+_LINKED = ("https://", "mailto:")
+_RULES = ("paragraph", "heading", "list", "text", "newline", "escape", "emphasis", "link")
+
+
+def _may_be_linked(address: str) -> bool:
+    return address.startswith(_LINKED)
+
+
+_READER = MarkdownIt("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
+_READER.validateLink = _may_be_linked  # type: ignore[method-assign]
 
 
 @functools.lru_cache(maxsize=256)

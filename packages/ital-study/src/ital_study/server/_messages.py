@@ -14,6 +14,11 @@ Ids = Annotated[
     Field(max_length=10),
 ]
 Code = Annotated[str, Field(min_length=1, max_length=40)]
+# Numbers are columns of 32 bits: larger ones would be errors of the database.
+ParticipantNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+MapName = Annotated[str, Field(max_length=40)]
+Responses = dict[int | str, dict[str, Any]]
 
 
 class Join(Message):
@@ -118,20 +123,20 @@ class Pause(Message):
 class Release(Message):
     """Free a participant's slot for somebody else."""
 
-    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    number: ParticipantNumber
 
 
 class Delete(Message):
     """Delete a participant; the number is given twice to prevent mistakes."""
 
-    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
-    confirm: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    number: ParticipantNumber
+    confirm: ParticipantNumber
 
 
 class Exclude(Message):
     """Exclude a participant for a reason, or include them again (no reason)."""
 
-    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    number: ParticipantNumber
     reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
 
@@ -144,15 +149,15 @@ class Find(Message):
 class PlayNew(Message):
     """A fresh pair of robots."""
 
-    map: Annotated[str, Field(max_length=40)] | None = None
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    map: MapName | None = None
+    seed: Seed | None = None
 
 
 class PlayStep(Message):
     """All choices so far; they determine the robots."""
 
-    map: Annotated[str, Field(max_length=40)]
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    map: MapName
+    seed: Seed
     choices: Annotated[list[Choice], Field(max_length=1000)]
 
 
@@ -162,3 +167,8 @@ class Problem(BaseModel):
     error: str
     code: str
     state: dict[str, Any] | None = None
+
+
+def problems(*statuses: int) -> Responses:
+    """Return how the description of a route names the errors that it may answer."""
+    return {status: {"model": Problem} for status in statuses}

@@ -39,6 +39,10 @@ LISTED_COLUMNS = (
 )
 
 
+_BeliefsByStep = dict[int, list[bytes]]
+"""The stored beliefs of all participants who took a step, by step."""
+
+
 class _OfSteps(NamedTuple):
     """What the dashboard computes from all steps: seconds per step by participant, and curves."""
 
@@ -108,12 +112,18 @@ class Dashboard:
             began = time.monotonic()
             if began <= until:
                 return kept
-            with self._store.reading() as connection:
-                pace = {row[0]: row[1] for row in connection.execute(_pace_query(mode))}
-                computed = _OfSteps(pace, _curves(connection, self._config, mode))
+            computed = self._compute(mode)
             ended = time.monotonic()
-            self._kept[mode] = (ended + KEPT_TIMES * (ended - began), computed)
+            until = ended + KEPT_TIMES * (ended - began)
+            self._kept[mode] = (until, computed)
             return computed
+
+    def _compute(self, mode: str) -> _OfSteps:
+        with self._store.reading() as connection:
+            rows = connection.execute(_pace_query(mode))
+            pace = {number: float(seconds) for number, seconds in rows}
+            curves = _curves(connection, self._config, mode)
+        return _OfSteps(pace, curves)
 
     def forget(self) -> None:
         """Clear the cache, because a participant was deleted, excluded or included."""
@@ -143,18 +153,39 @@ def _numbers_by_mode(everyone: Sequence[Participant]) -> dict[str, int]:
 def _recruitment(listed: Sequence[Participant], config: Config, since: int) -> dict[str, Any]:
     """Return the intake and the balance of orders; other versions of the study do not count."""
     current = [each for each in listed if each.config == config.hash]
+    usable = [each for each in current if is_counted(each)]
+    on_the_way = [each for each in current if is_open(each, since)]
     joined = sum(has_consented(each) for each in current)
-    usable = Counter(each.order for each in current if is_counted(each))
-    on_the_way = Counter(each.order for each in current if is_open(each, since))
+    return {
+        "intake": {
+            "max": config.intake,
+            "joined": joined,
+            "usable": len(usable),
+        },
+        **_balance(usable, on_the_way, config),
+    }
+
+
+def _balance(
+    usable: Sequence[Participant],
+    on_the_way: Sequence[Participant],
+    config: Config,
+) -> dict[str, Any]:
+    """Return how often each order is in use, and how often each learner came first on each map."""
     # Before the check there is no order yet.
-    orders = sorted(order for order in {*usable, *on_the_way} if order)
-    in_use = {order: usable[order] + on_the_way[order] for order in orders}
+    usable_by_order = Counter(each.order for each in usable if each.order)
+    open_by_order = Counter(each.order for each in on_the_way if each.order)
+    in_use = usable_by_order + open_by_order
     firsts = _orders.firsts(in_use, len(config.maps), config.learners)
     names = [study_map.name for study_map in config.maps]
     return {
-        "intake": {"max": config.intake, "joined": joined, "usable": usable.total()},
         "orders": [
-            {"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders
+            {
+                "order": order,
+                "usable": usable_by_order[order],
+                "open": open_by_order[order],
+            }
+            for order in sorted(in_use)
         ],
         "firsts": dict(zip(names, firsts, strict=True)),
     }
@@ -165,11 +196,13 @@ def _pace_query(mode: str) -> Any:
     s = steps.c
     # Within rounds, because between them people read, answer questions and rest. A round with n
     # steps has n - 1 gaps, and its span is their sum.
+    span_of_round = sa.func.max(s.stored_at) - sa.func.min(s.stored_at)
+    gaps_of_round = sa.func.count() - 1
     per_round = (
         sa.select(
             s.participant,
-            (sa.func.max(s.stored_at) - sa.func.min(s.stored_at)).label("span"),
-            (sa.func.count() - 1).label("gaps"),
+            span_of_round.label("span"),
+            gaps_of_round.label("gaps"),
         )
         .join(participants, participants.c.number == s.participant)
         .where(participants.c.mode == mode)
@@ -178,8 +211,9 @@ def _pace_query(mode: str) -> Any:
     )
     span = sa.func.sum(per_round.c.span)
     gaps = sa.func.sum(per_round.c.gaps)
-    # PostgreSQL would divide whole numbers.
-    seconds = sa.cast(span, sa.Float) / sa.cast(gaps, sa.Float) / 1000.0
+    # Without the casts, PostgreSQL would divide whole numbers.
+    milliseconds = sa.cast(span, sa.Float) / sa.cast(gaps, sa.Float)
+    seconds = milliseconds / 1000.0
     return (
         sa.select(per_round.c.participant, seconds)
         .group_by(per_round.c.participant)
@@ -192,8 +226,9 @@ def _listed_row(
 ) -> dict[str, Any]:
     seconds = pace.get(participant.number)
     if seconds is not None:
-        seconds = round(float(seconds), 2)
-    return {name: getattr(participant, name) for name in LISTED_COLUMNS} | {
+        seconds = round(seconds, 2)
+    return {
+        **{name: getattr(participant, name) for name in LISTED_COLUMNS},
         "total": config.total_steps,
         "started": iso(participant.joined_at),
         "last_seen": iso(participant.seen_at),
@@ -225,7 +260,6 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
         truth = np.asarray(study_map.rewards, np.float32).ravel()
         curves[study_map.name] = {}
         for learner in config.learners:
-            # By step: bytes of the beliefs, one per participant who took it.
             by_step = beliefs[study_map.name, learner]
             curves[study_map.name][learner] = _curve(by_step, truth, config.steps)
     return curves
@@ -233,33 +267,39 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
 
 def _beliefs_by_step(
     connection: sa.Connection, config: Config, mode: str
-) -> dict[tuple[str, str], dict[int, list[bytes]]]:
+) -> dict[tuple[str, str], _BeliefsByStep]:
     """Return stored beliefs by map and learner, and by step therein."""
     s = steps.c
+    p = participants.c
     query = (
         sa.select(s.map, s.learner, s.step, s.state)
-        .join(participants, participants.c.number == s.participant)
+        .join(participants, p.number == s.participant)
         .where(
-            participants.c.mode == mode,
-            participants.c.config == config.hash,
-            participants.c.excluded.is_(None),
+            p.mode == mode,
+            p.config == config.hash,
+            p.excluded.is_(None),
         )
     )
     names = {study_map.name for study_map in config.maps}
-    beliefs: dict[tuple[str, str], dict[int, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    beliefs: dict[tuple[str, str], _BeliefsByStep] = defaultdict(lambda: defaultdict(list))
     for map_name, learner, step, state in connection.execute(query):
         if map_name in names:  # not the warm-up
             beliefs[map_name, learner][step].append(state)
     return beliefs
 
 
-def _curve(beliefs: Mapping[int, list[bytes]], truth: np.ndarray, steps: int) -> dict[str, Any]:
+def _curve(
+    beliefs: _BeliefsByStep,
+    truth: np.ndarray,
+    steps: int,
+) -> dict[str, Any]:
     """Return the curve of one robot on one map; steps that nobody has taken are left out."""
     taken = [step for step in range(1, steps + 1) if step in beliefs]
     distances = []
     for step in taken:
-        # (participant, cell); all beliefs of a step are read at once, because there are many.
-        believed = np.frombuffer(b"".join(beliefs[step]), "<f4").reshape(-1, truth.size)
+        # All beliefs of a step are read at once, because there are many: (participant, cell).
+        stored = b"".join(beliefs[step])
+        believed = np.frombuffer(stored, "<f4").reshape(-1, truth.size)
         distances.append(np.linalg.norm(believed - truth, axis=1))
     return {
         "step": taken,
@@ -272,14 +312,21 @@ def _curve(beliefs: Mapping[int, list[bytes]], truth: np.ndarray, steps: int) ->
 def _standard_error(values: np.ndarray) -> float | None:
     if len(values) < 2:
         return None
-    return round(float(values.std(ddof=1) / np.sqrt(len(values))), 4)
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return round(float(error), 4)
 
 
 def audit_entries(store: Store, most: int = 1000) -> list[dict[str, Any]]:
     """Return audit records, the newest first."""
+    newest_first = sa.select(audit).order_by(audit.c.id.desc())
     with store.reading() as connection:
-        rows = connection.execute(sa.select(audit).order_by(audit.c.id.desc()).limit(most)).all()
+        rows = connection.execute(newest_first.limit(most)).all()
     return [
-        {"at": iso(row.at), "action": row.action, "number": row.number, "detail": row.detail}
+        {
+            "at": iso(row.at),
+            "action": row.action,
+            "number": row.number,
+            "detail": row.detail,
+        }
         for row in rows
     ]

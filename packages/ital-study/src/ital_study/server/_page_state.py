@@ -3,6 +3,7 @@
 It never says of which kind a robot is.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,7 +130,7 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
         "step": t,
         "steps": current.steps,
         "size": config.size,
-        "truth": [cell for row in session.rules.map(current.map).rewards for cell in row],
+        "truth": list(itertools.chain.from_iterable(session.rules.map(current.map).rewards)),
         **session.picture._asdict(),
         "arrows": [arrow._asdict() for arrow in arrows],
         "attention": instruction,

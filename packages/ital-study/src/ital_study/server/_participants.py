@@ -27,12 +27,11 @@ router = APIRouter(prefix="/api", tags=["participant"])
 ParticipantCookie = Annotated[str | None, Cookie(alias=PARTICIPANT_COOKIE)]
 ResearcherCookie = Annotated[str | None, Cookie(alias=RESEARCHER_COOKIE)]
 CsrfToken = Annotated[str | None, Header(alias="X-CSRF-Token", max_length=200)]
+Wishes = Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")]
 State = dict[str, Any]
 
-UNKNOWN: dict[int | str, dict[str, Any]] = {401: {"model": messages.Problem}}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": messages.Problem} for status in (400, 401, 403, 409, 413, 422, 429, 503)
-}
+UNKNOWN = messages.problems(401)
+ERRORS = messages.problems(400, 401, 403, 409, 413, 422, 429, 503)
 
 
 @dataclass
@@ -76,7 +75,10 @@ class Page:
 def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
     """Return a state with the resume code, if the cookie is of a browser that may see it."""
     uid = study.keys.participant_of(cookie)
-    if uid is None or not state.get("csrf") or not study.keys.is_proven(cookie):
+    # States of people who do not take part have no token, and nothing to resume.
+    if uid is None or not state.get("csrf"):
+        return state
+    if not study.keys.is_proven(cookie):
         return state
     return state | {"resume_code": study.keys.resume_code(uid)}
 
@@ -84,7 +86,7 @@ def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
 ByPage = Annotated[Page, Depends()]
 
 
-@router.post("/join", responses={**ERRORS, 404: {"model": messages.Problem}})
+@router.post("/join", responses=ERRORS | messages.problems(404))
 async def join(
     request: Request,
     response: Response,
@@ -136,13 +138,12 @@ async def panel(request: Request) -> State:
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
     """The participant's current state."""
     app = app_state(request)
-    return show_code(app.study, await app.study.look(uid_of(app, cookie)), cookie)
+    current = await app.study.look(uid_of(app, cookie))
+    return show_code(app.study, current, cookie)
 
 
 @router.get("/words")
-async def words(
-    request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")] = ""
-) -> State:
+async def words(request: Request, wishes: Wishes = "") -> State:
     """The words of the pages, in the study's language that fits the wishes best."""
     config = app_state(request).study.config
     language = languages.best(wishes, config.languages)
@@ -157,19 +158,25 @@ async def words(
 @router.post("/language", responses=ERRORS)
 async def language(page: ByPage, body: messages.ChosenLanguage) -> State:
     """Choose another of the study's languages, before consent."""
-    return await page.answer(page.study.language(page.uid, body.language))
+    action = page.study.language(page.uid, body.language)
+    return await page.answer(action)
 
 
 @router.post("/consent", responses=ERRORS)
-async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
+async def consent(
+    page: ByPage,
+    response: Response,
+    body: messages.Consent,
+) -> State:
     """Accept or decline the consent.
 
     Places are taken here: a full study answers with the stage ``closed``.
     """
     uid = page.uid
     study = page.study
+    action = study.consent(uid, body.accepted, body.version, page.cookie)
     try:
-        state = await page.answer(study.consent(uid, body.accepted, body.version, page.cookie))
+        state = await page.answer(action)
     except Closed:
         return await study.closed(uid)
     if state["stage"] == "declined":
@@ -187,27 +194,41 @@ async def consent(page: ByPage, response: Response, body: messages.Consent) -> S
 @router.post("/instructions", responses=ERRORS)
 async def instructions(page: ByPage, body: messages.Nothing) -> State:
     """Record that the instructions were read."""
-    return await page.answer(page.study.instructions(page.uid))
+    action = page.study.instructions(page.uid)
+    return await page.answer(action)
 
 
 @router.post("/check", responses=ERRORS)
 async def check(page: ByPage, body: messages.CheckAnswers) -> State:
     """Check the answers to the questions."""
-    return await page.answer(page.study.check(page.uid, body.answers, body.tries_left))
+    action = page.study.check(page.uid, body.answers, body.tries_left)
+    return await page.answer(action)
 
 
 @router.post("/answers", responses=ERRORS)
 async def answers(page: ByPage, body: messages.PageAnswers) -> State:
     """Take the answers to a page of questions. Repeating the request changes nothing."""
-    action = page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
+    action = page.study.answers(
+        page.uid,
+        body.page,
+        body.place,
+        body.answers,
+        body.seconds,
+    )
     return await page.answer(action)
 
 
 @router.post("/steps", responses=ERRORS)
 async def steps(page: ByPage, body: messages.TakeStep) -> State:
     """Take one choice and answer once it is stored. Repeating the request changes nothing."""
-    timing = body.timing.model_dump(exclude_none=True)
-    return await page.answer(page.study.step(page.uid, body.round, body.step, body.choice, timing))
+    action = page.study.step(
+        page.uid,
+        body.round,
+        body.step,
+        body.choice,
+        body.timing.model_dump(exclude_none=True),
+    )
+    return await page.answer(action)
 
 
 @router.post("/attention", responses=ERRORS)
@@ -216,8 +237,13 @@ async def attention(page: ByPage, body: messages.TakeStep) -> State:
 
     Repeating the request changes nothing.
     """
-    timing = body.timing.model_dump(exclude_none=True)
-    action = page.study.attention(page.uid, body.round, body.step, body.choice, timing)
+    action = page.study.attention(
+        page.uid,
+        body.round,
+        body.step,
+        body.choice,
+        body.timing.model_dump(exclude_none=True),
+    )
     return await page.answer(action)
 
 
@@ -242,15 +268,21 @@ def _event_of(noticed: Noticed) -> Event:
 @router.post("/comments", responses=ERRORS)
 async def comments(page: ByPage, body: messages.Comments) -> State:
     """Store comments, if any, and finish the study."""
-    return await page.answer(page.study.comments(page.uid, body.text))
+    action = page.study.comments(page.uid, body.text)
+    return await page.answer(action)
 
 
 @router.post("/leave", responses=ERRORS)
-async def leave(page: ByPage, response: Response, body: messages.Leave) -> State:
+async def leave(
+    page: ByPage,
+    response: Response,
+    body: messages.Leave,
+) -> State:
     """Leave the study; keep or delete the data."""
     app = app_state(page.request)
+    action = page.study.leave(page.uid, body.keep, body.code, page.proven)
     try:
-        state = await page.answer(page.study.leave(page.uid, body.keep, body.code, page.proven))
+        state = await page.answer(action)
     except Refused as refused:
         # A wrong code counts, so that nobody can try many to delete another person's data.
         if refused.code == "code_needed" and body.code is not None:
@@ -275,7 +307,13 @@ def check_token(token: str | None, expected: str) -> None:
         raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
 
 
-def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:
+def set_cookie(
+    request: Request,
+    response: Response,
+    name: str,
+    value: str,
+    age: int,
+) -> None:
     """Set a cookie that scripts cannot read and other sites cannot send."""
     response.set_cookie(name, value, max_age=age, **_kind_of_cookie(request))
 

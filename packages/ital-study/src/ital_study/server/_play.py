@@ -1,6 +1,7 @@
 """``ital play``: teach three robots side by side. Nothing is stored: requests hold all choices."""
 
 import functools
+import itertools
 import secrets
 from typing import Any
 
@@ -45,59 +46,83 @@ async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
     return scene(request.app.state.rules, body.map, body.seed, body.choices)
 
 
-def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
+def scene(
+    rules: StudyRules,
+    name: str,
+    seed: int,
+    choices: list[int],
+) -> dict[str, Any]:
     """Return all robots after the same choices, and the arrows that come next."""
     config = rules.config
     _check_choices(rules, name, seed, choices)
-    all_arrows = rules.candidates(seed, name)
+    # The last belief of each robot, by its name in messages.
     beliefs = {
         kind: _replayed(rules, seed, name, learner, tuple(choices))
         for kind, learner in ROBOTS.items()
     }
-    robots = {
-        kind: rules.picture(belief)._asdict() | {"measures": rules.measures(name, belief)}
-        for kind, belief in beliefs.items()
-    }
-    arrows = None
-    best = None
-    if len(choices) < len(all_arrows):
-        offered = all_arrows[len(choices)]
-        arrows = [arrow._asdict() for arrow in offered]
-        best = _best_choices(rules, name, beliefs, offered)
     target = np.asarray(rules.truth(name).target)
     return {
         "map": name,
         "maps": [study_map.name for study_map in config.maps],
         "seed": seed,
         "size": config.size,
-        "step": len(choices),
-        "steps": len(all_arrows),
         "palette": config.palette,
-        "truth": [cell for row in rules.map(name).rewards for cell in row],
-        "arrows": arrows,
-        "best": best,
+        "truth": list(itertools.chain.from_iterable(rules.map(name).rewards)),
+        "step": len(choices),
+        **_offer(rules, name, rules.candidates(seed, name), len(choices), beliefs),
         "best_reward": rules.measures(name, target)["reward"],
-        **robots,
+        **{kind: _robot(rules, name, belief) for kind, belief in beliefs.items()},
     }
 
 
-def _check_choices(rules: StudyRules, name: str, seed: int, choices: list[int]) -> None:
+def _robot(rules: StudyRules, name: str, belief: np.ndarray) -> dict[str, Any]:
+    return {
+        **rules.picture(belief)._asdict(),
+        "measures": rules.measures(name, belief),
+    }
+
+
+def _offer(
+    rules: StudyRules,
+    name: str,
+    arrows_by_step: list[list[Arrow]],
+    step: int,
+    beliefs: dict[str, np.ndarray],
+) -> dict[str, Any]:
+    """Return the arrows of a step and each robot's best one; nothing after the last step."""
+    steps = len(arrows_by_step)
+    if step == steps:
+        return {"steps": steps, "arrows": None, "best": None}
+    arrows = arrows_by_step[step]
+    return {
+        "steps": steps,
+        "arrows": [arrow._asdict() for arrow in arrows],
+        "best": {kind: rules.best(name, belief, arrows) for kind, belief in beliefs.items()},
+    }
+
+
+def _check_choices(
+    rules: StudyRules,
+    name: str,
+    seed: int,
+    choices: list[int],
+) -> None:
     """Raise if there is no such map, or no arrow that was chosen."""
-    if name not in [study_map.name for study_map in rules.config.maps]:
+    names = [study_map.name for study_map in rules.config.maps]
+    if name not in names:
         raise Refused(422, "invalid", "There is no such map.")
-    too_many = len(choices) > len(rules.candidates(seed, name))
-    if too_many or any(choice >= rules.config.candidates for choice in choices):
+    is_too_long = len(choices) > len(rules.candidates(seed, name))
+    is_too_large = any(choice >= rules.config.candidates for choice in choices)
+    if is_too_long or is_too_large:
         raise Refused(422, "invalid", "There is no such arrow.")
 
 
-def _best_choices(
-    rules: StudyRules, name: str, beliefs: dict[str, np.ndarray], arrows: list[Arrow]
-) -> dict[str, int]:
-    return {kind: rules.best(name, belief, arrows) for kind, belief in beliefs.items()}
-
-
 def _replayed(
-    rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]
+    rules: StudyRules,
+    seed: int,
+    name: str,
+    learner: str,
+    choices: tuple[int, ...],
 ) -> np.ndarray:
     """Return the belief after these choices; usually only the last choice is new."""
     # Shorter sequences first: each finds its predecessor in the cache, so the recursion is never
@@ -108,7 +133,13 @@ def _replayed(
 
 
 @functools.lru_cache(maxsize=4096)
-def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
+def _after(
+    rules: StudyRules,
+    seed: int,
+    name: str,
+    learner: str,
+    choices: tuple[int, ...],
+) -> Mind:
     if not choices:
         # The control begins as the naive robot and stays one, but for the length of its steps.
         kind = "naive" if learner == MATCHED else learner
@@ -121,7 +152,11 @@ def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple
 
 
 def _matched_update(
-    rules: StudyRules, name: str, before: Mind, arrows: list[Arrow], choice: int
+    rules: StudyRules,
+    name: str,
+    before: Mind,
+    arrows: list[Arrow],
+    choice: int,
 ) -> Mind:
     """Move in the naive robot's direction by the length of the aware robot's step."""
     naive = rules.update(name, "naive", before, arrows, choice)
@@ -129,5 +164,6 @@ def _matched_update(
     direction = naive.belief - before.belief
     length = np.linalg.norm(aware.belief - before.belief)
     # Without a direction there is no step: dividing by infinity makes it zero, not NaN.
-    scale = length / (np.linalg.norm(direction) or np.inf)
+    own_length = np.linalg.norm(direction) or np.inf
+    scale = length / own_length
     return naive._replace(belief=before.belief + direction * scale)

@@ -61,7 +61,9 @@ class ParticipantSession:
     def is_next(self, round_id: str, step: int) -> bool:
         """Return whether a step (from 0) of a round comes next."""
         upcoming = self.next_step
-        return upcoming is not None and (upcoming.round.id, upcoming.step) == (round_id, step)
+        if upcoming is None:
+            return False
+        return upcoming.round.id == round_id and upcoming.step == step
 
     @property
     def asked(self) -> Asked | None:
@@ -96,8 +98,9 @@ class ParticipantSession:
         if last is None:
             return None
         current, t = last
-        by_step = {(step.map, step.learner, step.step): step for step in stored}
-        steps = [by_step[current.map, current.learner, i + 1] for i in range(t + 1)]
+        by_number = {step.step: step for step in stored if _is_of_round(step, current)}
+        # A step that is missing raises: the replay would be that of another robot.
+        steps = [by_number[number] for number in range(1, t + 2)]
         choices = [step.choice for step in steps]
         # One more mind than steps: the first is the robot at its start.
         minds = self.rules.replay(self.participant.number, current.map, current.learner, choices)
@@ -161,3 +164,7 @@ class ParticipantSession:
             "hint": hint,
         }
         self.after = step_facts | picture._asdict()
+
+
+def _is_of_round(step: StoredStep, current: Round) -> bool:
+    return step.map == current.map and step.learner == current.learner

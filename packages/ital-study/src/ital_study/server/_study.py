@@ -6,9 +6,10 @@ request rebuilds the state from the database.
 """
 
 import asyncio
+import functools
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec
 
 import sqlalchemy as sa
 
@@ -32,6 +33,36 @@ from ital_study.store.records import Event, Participant, StoredStep
 MOST_SESSIONS = 4096  # participants held in memory
 MOST_ATTEMPTS = 5  # at an action whose participant moved meanwhile
 UNKNOWN_PARTICIPANT = "We do not know you yet. Please open the study link again."
+
+
+Parameters = ParamSpec("Parameters")
+Act = Callable[Concatenate["LiveStudy", ParticipantSession, Parameters], Awaitable[PageState]]
+Action = Callable[Concatenate["LiveStudy", str, Parameters], Coroutine[Any, Any, PageState]]
+
+
+def in_turn(*, also_excluded: bool = False) -> Callable[[Act[Parameters]], Action[Parameters]]:
+    """Let a method be called with a participant's uid; it gets their session, locked.
+
+    So the actions of one participant happen one after the other, whatever a page sends at once.
+    Whoever the researcher excluded learns of it instead, unless ``also_excluded``.
+    """
+
+    def wrapped(act: Act[Parameters]) -> Action[Parameters]:
+        @functools.wraps(act)
+        async def action(
+            study: "LiveStudy",
+            uid: str,
+            *args: Parameters.args,
+            **kwargs: Parameters.kwargs,
+        ) -> PageState:
+            async def act_now(session: ParticipantSession) -> PageState:
+                return await act(study, session, *args, **kwargs)
+
+            return await study.take_turn(uid, act_now, also_excluded=also_excluded)
+
+        return action
+
+    return wrapped
 
 
 class LiveStudy:
@@ -113,18 +144,14 @@ class LiveStudy:
         if session is not None:
             session.stale = True
 
-    async def _with(
+    async def take_turn(
         self,
         uid: str,
-        act: "Callable[[ParticipantSession], Awaitable[PageState]]",
+        act: Callable[[ParticipantSession], Awaitable[PageState]],
         *,
         also_excluded: bool = False,
     ) -> PageState:
-        """Run an action, one at a time for each participant.
-
-        Whoever the researcher excluded learns of it here, unless ``also_excluded``: they may
-        withdraw.
-        """
+        """Run an action with the session of a participant, locked; see :func:`in_turn`."""
         for _ in range(MOST_ATTEMPTS):
             session = await self._session(uid)
             async with session.lock:
@@ -176,50 +203,49 @@ class LiveStudy:
         """Return the state of a participant."""
         return page_state(await self._session(uid), self.keys)
 
-    async def language(self, uid: str, language: str) -> PageState:
+    @in_turn()
+    async def language(self, session: ParticipantSession, language: str) -> PageState:
         """Change the language, before consent.
 
         Afterwards it stays that of the text that the person agreed to.
         """
+        participant = session.participant
+        if participant.stage != "consent" or language not in session.config.languages:
+            raise self._out_of_order(session)
+        await self._store(lambda c: operations.move(c, participant, language=language))
+        self.drop(participant.uid)  # it is rebuilt with the other texts
+        return await self.look(participant.uid)
 
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            if participant.stage != "consent" or language not in session.config.languages:
-                raise self._out_of_order(session)
-            await self._store(lambda c: operations.move(c, participant, language=language))
-            self.drop(uid)  # it is rebuilt with the other texts
-            return await self.look(uid)
-
-        return await self._with(uid, act)
-
+    @in_turn()
     async def consent(
-        self, uid: str, accepted: bool, version: str, browser: str | None = None
+        self,
+        session: ParticipantSession,
+        accepted: bool,
+        version: str,
+        browser: str | None = None,
     ) -> PageState:
         """Accept or decline to take part; ``browser`` is its cookie.
 
         If declined, only that fact is stored. Raises Closed if all places are taken.
         """
-
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            if participant.stage != "consent":
-                return self._once_more(session, accepted)
-            if version != session.config.consent.version:
-                raise self._out_of_order(session)
-            if not accepted:
-                return await self._decline(session)
-            # That somebody joined becomes an event only now: visitors leave no log.
-            happened = [
-                Event("joined", {"at": participant.joined_at}),
-                Event("consent", {"version": version}),
-            ]
-            state = await self._change(
-                session, lambda c: admission.admit(c, participant, session.config, happened)
-            )
-            session.consented_by = browser
-            return state
-
-        return await self._with(uid, act)
+        participant = session.participant
+        if participant.stage != "consent":
+            return self._once_more(session, accepted)
+        if version != session.config.consent.version:
+            raise self._out_of_order(session)
+        if not accepted:
+            return await self._decline(session)
+        # That somebody joined becomes an event only now: visitors leave no log.
+        happened = [
+            Event("joined", {"at": participant.joined_at}),
+            Event("consent", {"version": version}),
+        ]
+        state = await self._change(
+            session,
+            lambda c: admission.admit(c, participant, session.config, happened),
+        )
+        session.consented_by = browser
+        return state
 
     async def closed(self, uid: str) -> PageState:
         """Return the state of a visitor for whom no place is left."""
@@ -232,38 +258,40 @@ class LiveStudy:
         session = self._sessions.get(uid)
         return session is not None and browser is not None and session.consented_by == browser
 
-    async def instructions(self, uid: str) -> PageState:
+    @in_turn()
+    async def instructions(self, session: ParticipantSession) -> PageState:
         """Record that the instructions were read."""
+        stage = session.participant.stage
+        if stage != "instructions":
+            return self._once_more(session, stage != "consent")
+        return await self._move(session, [Event("instructions")], stage="check")
 
-        async def act(session: ParticipantSession) -> PageState:
-            if session.participant.stage != "instructions":
-                return self._once_more(session, session.participant.stage != "consent")
-            return await self._move(session, [Event("instructions")], stage="check")
-
-        return await self._with(uid, act)
-
-    async def check(self, uid: str, answers: Sequence[int], tries_left: int | None) -> PageState:
+    @in_turn()
+    async def check(
+        self,
+        session: ParticipantSession,
+        answers: Sequence[int],
+        tries_left: int | None,
+    ) -> PageState:
         """Check the answers; a participant who passes gets an order."""
-
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            questions = session.config.check
-            if participant.stage != "check":
-                is_past = participant.stage not in ("consent", "instructions")
-                return self._once_more(session, is_past)
-            if tries_left is not None and tries_left != _flow.TRIES - participant.tries:
-                return page_state(session, self.keys)  # the same answers were sent twice
-            if len(answers) != len(questions):
-                raise Refused(422, "invalid", f"Please answer all {len(questions)} questions.")
-            passed = list(answers) == [question.answer for question in questions]
-            event = Event("check", {"answers": list(answers), "passed": passed})
-            if passed:
-                return await self._pass_check(session, event)
-            tries = participant.tries + 1
-            stage = "check" if tries < _flow.TRIES else "failed_check"
-            return await self._move(session, [event], stage=stage, tries=tries)
-
-        return await self._with(uid, act)
+        participant = session.participant
+        if participant.stage != "check":
+            is_past = participant.stage not in ("consent", "instructions")
+            return self._once_more(session, is_past)
+        if tries_left is not None and tries_left != _flow.TRIES - participant.tries:
+            return page_state(session, self.keys)  # the same answers were sent twice
+        right = [question.answer for question in session.config.check]
+        if len(answers) != len(right):
+            raise Refused(422, "invalid", f"Please answer all {len(right)} questions.")
+        passed = list(answers) == right
+        event = Event("check", {"answers": list(answers), "passed": passed})
+        if passed:
+            return await self._pass_check(session, event)
+        tries = participant.tries + 1
+        stage = "check"
+        if tries >= _flow.TRIES:
+            stage = "failed_check"
+        return await self._move(session, [event], stage=stage, tries=tries)
 
     async def _pass_check(self, session: ParticipantSession, event: Event) -> PageState:
         participant = session.participant
@@ -282,33 +310,35 @@ class LiveStudy:
 
         return await self._change(session, job)
 
+    @in_turn()
     async def answers(
-        self, uid: str, page: str, place: str, answers: Mapping[str, Any], seconds: float | None
+        self,
+        session: ParticipantSession,
+        page: str,
+        place: str,
+        answers: Mapping[str, Any],
+        seconds: float | None,
     ) -> PageState:
         """Store the answers to a page of questions. Repeating them changes nothing."""
-
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            asked = _find_asked(session, page, place)
-            if asked is None:
-                raise self._out_of_order(session)
-            is_due = asked == session.asked
-            try:
-                event = answers_event(asked, session.config, participant.language, answers, seconds)
-            except InputError as error:
-                if not is_due:
-                    raise self._out_of_order(session) from None
-                raise Refused(422, "invalid", str(error)) from None
+        participant = session.participant
+        config = session.config
+        asked = _find_asked(session, page, place)
+        if asked is None:
+            raise self._out_of_order(session)
+        is_due = asked == session.asked
+        try:
+            event = answers_event(asked, config, participant.language, answers, seconds)
+        except InputError as error:
             if not is_due:
-                stored = await asyncio.to_thread(
-                    self._stored_answers, participant.number, page, place
-                )
-                return self._once_more(session, stored == event.data["answers"])
-            answered = participant.answered + 1
-            stage = _flow.stage_after(session.config, participant.order, participant.done, answered)
-            return await self._move(session, [event], stage=stage, answered=answered)
-
-        return await self._with(uid, act)
+                raise self._out_of_order(session) from None
+            raise Refused(422, "invalid", str(error)) from None
+        if not is_due:
+            number = participant.number
+            stored = await asyncio.to_thread(self._stored_answers, number, page, place)
+            return self._once_more(session, stored == event.data["answers"])
+        answered = participant.answered + 1
+        stage = _flow.stage_after(config, participant.order, participant.done, answered)
+        return await self._move(session, [event], stage=stage, answered=answered)
 
     def _stored_answers(self, number: int, page: str, place: str) -> Any:
         with self.store.reading() as connection:
@@ -320,21 +350,23 @@ class LiveStudy:
                 return event.data["answers"]
         return None
 
+    @in_turn()
     async def step(
-        self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
+        self,
+        session: ParticipantSession,
+        round_id: str,
+        t: int,
+        choice: int,
+        timing: Mapping[str, Any],
     ) -> PageState:
         """Take one step: store it, then acknowledge it. Repeating the step changes nothing."""
-
-        async def act(session: ParticipantSession) -> PageState:
-            upcoming = session.next_step
-            is_next = session.is_next(round_id, t) and session.attention is None
-            if upcoming is None or not is_next:
-                # A page whose answer was lost sends its choice again: it is stored already.
-                stored = await asyncio.to_thread(self._stored_choice, session, round_id, t)
-                return self._once_more(session, stored == choice)
-            return await self._take(session, upcoming.round, t, choice, timing)
-
-        return await self._with(uid, act)
+        upcoming = session.next_step
+        is_next = session.is_next(round_id, t) and session.attention is None
+        if upcoming is None or not is_next:
+            # A page whose answer was lost sends its choice again: it is stored already.
+            stored = await asyncio.to_thread(self._stored_choice, session, round_id, t)
+            return self._once_more(session, stored == choice)
+        return await self._take(session, upcoming.round, t, choice, timing)
 
     async def _take(
         self,
@@ -366,11 +398,15 @@ class LiveStudy:
         stage = _flow.stage_after(session.config, participant.order, done, participant.answered)
         # The robot in memory moves only after the commit: if this raises, the session is dropped,
         # and the next request continues from what is stored.
-        session.participant = await self._store(
-            lambda c: operations.add_step(
-                c, participant, step, happened, stage=stage, usable=is_last
-            )
+        job = functools.partial(
+            operations.add_step,
+            participant=participant,
+            step=step,
+            happened=happened,
+            stage=stage,
+            usable=is_last,
         )
+        session.participant = await self._store(job)
         session.enter(mind)
         # The session has the picture already, unless a new robot came with the new round.
         picture = session.picture if session.mind is mind else None
@@ -378,94 +414,93 @@ class LiveStudy:
         return page_state(session, self.keys)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
-        found = [each for each in session.rounds if each.id == round_id]
-        if not found:
+        asked_for = next((each for each in session.rounds if each.id == round_id), None)
+        if asked_for is None:
             return None
-        number = session.participant.number
-        columns = {"map": found[0].map, "learner": found[0].learner, "step": t + 1}
         with self.store.reading() as connection:
-            steps = operations.steps_of(connection, number, **columns)
+            steps = operations.steps_of(
+                connection,
+                session.participant.number,
+                map=asked_for.map,
+                learner=asked_for.learner,
+                step=t + 1,
+            )
         if not steps:
             return None
         return steps[0].choice
 
+    @in_turn()
     async def attention(
-        self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
+        self,
+        session: ParticipantSession,
+        round_id: str,
+        t: int,
+        choice: int,
+        timing: Mapping[str, Any],
     ) -> PageState:
         """Store the answer to the attention check before a step; the robot does not see it."""
-
-        async def act(session: ParticipantSession) -> PageState:
-            check = session.attention
-            if not session.is_next(round_id, t):
-                raise self._out_of_order(session)
-            if check is None:  # it was answered before
-                return page_state(session, self.keys)
-            participant = session.participant
-            if choice >= session.config.candidates:
-                raise Refused(422, "invalid", "There is no such arrow.")
-            answer = attention.answer(session.config, participant.number, check, choice)
-            at_step = {"round": round_id, "step": t, "timing": dict(timing)}
-            event = Event("attention", answer | at_step)
-            session.participant = await self._store(
-                lambda c: operations.move(c, participant, [event])
-            )
-            session.attended |= {check}
+        participant = session.participant
+        config = session.config
+        if not session.is_next(round_id, t):
+            raise self._out_of_order(session)
+        check = session.attention
+        if check is None:  # it was answered before
             return page_state(session, self.keys)
+        if choice >= config.candidates:
+            raise Refused(422, "invalid", "There is no such arrow.")
+        answer = attention.answer(config, participant.number, check, choice)
+        at_step = {"round": round_id, "step": t, "timing": dict(timing)}
+        event = Event("attention", answer | at_step)
+        session.participant = await self._store(lambda c: operations.move(c, participant, [event]))
+        session.attended |= {check}
+        return page_state(session, self.keys)
 
-        return await self._with(uid, act)
-
-    async def events(self, uid: str, happened: Sequence[Event]) -> PageState:
+    @in_turn()
+    async def events(self, session: ParticipantSession, happened: Sequence[Event]) -> PageState:
         """Store events of a page; none before consent, and no more than a participant can cause."""
+        participant = session.participant
+        if participant.stage in ("consent", "declined") or not happened:
+            return {"stored": 0}
+        _check_room(session, happened)
+        session.participant = await self._store(lambda c: operations.move(c, participant, happened))
+        return {"stored": len(happened)}
 
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            if participant.stage in ("consent", "declined") or not happened:
-                return {"stored": 0}
-            _check_room(session, happened)
-            session.participant = await self._store(
-                lambda c: operations.move(c, participant, happened)
-            )
-            return {"stored": len(happened)}
-
-        return await self._with(uid, act)
-
-    async def comments(self, uid: str, text: str) -> PageState:
+    @in_turn()
+    async def comments(self, session: ParticipantSession, text: str) -> PageState:
         """Store the comments, if any, and finish the study."""
+        stage = session.participant.stage
+        if stage != "comments":
+            return self._once_more(session, stage == "finished")
+        event = Event("comments", {"text": text})
+        return await self._move(session, [event], stage="finished")
 
-        async def act(session: ParticipantSession) -> PageState:
-            if session.participant.stage != "comments":
-                return self._once_more(session, session.participant.stage == "finished")
-            event = Event("comments", {"text": text})
-            return await self._move(session, [event], stage="finished")
-
-        return await self._with(uid, act)
-
+    @in_turn(also_excluded=True)  # they may withdraw
     async def leave(
-        self, uid: str, keep: bool, code: str | None = None, proven: bool = True
+        self,
+        session: ParticipantSession,
+        keep: bool,
+        code: str | None = None,
+        proven: bool = True,
     ) -> PageState:
         """Leave the study; the stored data are kept or erased. Whoever has not consented declines.
 
         A browser that is not ``proven`` to be the participant's needs the resume code to erase
         data.
         """
-
-        async def act(session: ParticipantSession) -> PageState:
-            participant = session.participant
-            if not keep:
-                # Before consent only the visit itself is stored: anybody may remove that.
-                is_entitled = proven or participant.stage == "consent"
-                if not is_entitled and not self._is_code_of(participant, code):
-                    sentence = "Please type your resume code to delete your data."
-                    raise Refused(422, "code_needed", sentence)
-                return await self._erase(session)
-            if participant.excluded is not None or participant.stage in operations.ENDED:
-                return page_state(session, self.keys)
-            if participant.stage == "consent":
-                return await self._decline(session)
-            event = Event("left", {"stage": participant.stage})
-            return await self._move(session, [event], stage="left")
-
-        return await self._with(uid, act, also_excluded=True)
+        participant = session.participant
+        if not keep:
+            # Before consent only the visit itself is stored: anybody may remove that.
+            is_entitled = proven or participant.stage == "consent"
+            if not is_entitled and not self._is_code_of(participant, code):
+                sentence = "Please type your resume code to delete your data."
+                raise Refused(422, "code_needed", sentence)
+            return await self._erase(session)
+        if participant.excluded is not None or participant.stage in operations.ENDED:
+            return page_state(session, self.keys)
+        if participant.stage == "consent":
+            return await self._decline(session)
+        event = Event("left", {"stage": participant.stage})
+        return await self._move(session, [event], stage="left")
 
     async def _erase(self, session: ParticipantSession) -> PageState:
         """Erase a participant; the answer still says what they are entitled to."""

@@ -304,7 +304,8 @@ class Store:
             The number.
         """
         p = participants.c
-        query = sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)
+        versions = sa.func.count(p.config.distinct())
+        query = sa.select(versions).where(p.mode == mode)
         with self.reading() as connection:
             return connection.execute(query).scalar_one()
 

@@ -166,11 +166,13 @@ def _keep_others_away(connection: sa.Connection) -> None:
 def _completed(file: Path, connection: sa.Connection) -> bytes:
     """Return the content of the file with every deletion of the database."""
     kept = read(file)
-    query = sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.uid)
+    columns = tombstones.c
+    query = sa.select(tombstones).order_by(columns.deleted_at, columns.uid)
     stored = [dict(row._mapping) for row in connection.execute(query)]
     # By uid, so that nobody is named twice. The order is that of the file, which makes equal
     # contents equal bytes.
-    deleted = {row["uid"]: row for row in [*kept.tombstones, *stored]}.values()
+    by_uid = {row["uid"]: row for row in [*kept.tombstones, *stored]}
+    deleted = list(by_uid.values())
     lines = _still_unreadable(kept, deleted)
     lines += [json.dumps(row, sort_keys=True) for row in deleted]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", RAW)
@@ -200,6 +202,8 @@ def apply(connection: sa.Connection, kept_tombstones: Iterable[Mapping[str, Any]
     # Somebody may have a tombstone and be stored all the same, so both are asked. The others are
     # left out because a long file would make every start slow.
     done = buried - present
-    return sum(
-        operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in done
-    )
+    count = 0
+    for row in kept_tombstones:
+        if row["uid"] not in done:
+            count += operations.erase(connection, row)
+    return count

@@ -143,7 +143,8 @@ def _step_records(connection: sa.Connection, number: int) -> Iterator[dict[str, 
 
 
 def _event_records(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
-    query = sa.select(events).where(events.c.participant == number).order_by(events.c.number)
+    e = events.c
+    query = sa.select(events).where(e.participant == number).order_by(e.number)
     for row in connection.execute(query):
         event = read_event(row)
         yield {
@@ -237,7 +238,8 @@ def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
     """
     newest_first = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
     used = sa.select(participants.c.config).where(participants.c.mode == mode)
-    texts = connection.execute(newest_first.where(configurations.c.hash.in_(used))).scalars().all()
+    of_mode = newest_first.where(configurations.c.hash.in_(used))
+    texts = connection.execute(of_mode).scalars().all()
     if not texts:
         texts = connection.execute(newest_first.limit(1)).scalars().all()
     if not texts:
@@ -301,7 +303,8 @@ def export_person(
     Returns:
         The files; only their owner may read them.
     """
-    number, mode = participant.number, participant.mode
+    number = participant.number
+    mode = participant.mode
     names = [*TABLES, "events.jsonl"]
     contents = {name: stream(store, name, mode, raw=raw, number=number) for name in names}
     with store.reading() as connection:
@@ -314,12 +317,14 @@ def export_person(
         "codebook.md": codebook,
         "study.toml": config.to_toml(),
     }
-    return _write_files(folder, contents | {name: [text.encode()] for name, text in fixed.items()})
+    contents |= {name: iter([text.encode()]) for name, text in fixed.items()}
+    return _write_files(folder, contents)
 
 
 def _actions_on(connection: sa.Connection, number: int) -> list[dict[str, Any]]:
     """Return what researchers did with a participant."""
-    query = sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)
+    a = audit.c
+    query = sa.select(audit).where(a.number == number).order_by(a.id)
     return [
         {"at": iso(row.at), "action": row.action, "detail": row.detail}
         for row in connection.execute(query)

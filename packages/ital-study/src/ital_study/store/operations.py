@@ -80,19 +80,24 @@ def find(connection: sa.Connection, **columns: Any) -> Participant | None:
 
 def everyone(connection: sa.Connection, **columns: Any) -> list[Participant]:
     """Return the participants whose columns have these values, by number."""
-    where = [participants.c[name] == value for name, value in columns.items()]
-    query = sa.select(participants).where(*where).order_by(participants.c.number)
+    p = participants.c
+    wanted = [p[name] == value for name, value in columns.items()]
+    query = sa.select(participants).where(*wanted).order_by(p.number)
     return [Participant(*row) for row in connection.execute(query)]
 
 
 def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[StoredStep]:
     """Return a participant's steps with these values in their columns, as they were taken."""
-    columns = [steps.c[name] for name in StoredStep._fields]
-    where = [steps.c[name] == value for name, value in values.items()]
-    query = sa.select(*columns).where(steps.c.participant == number, *where)
-    # Two steps may be stored in one millisecond, so the time alone does not order them.
-    in_order = query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step)
-    return [StoredStep(*row) for row in connection.execute(in_order)]
+    s = steps.c
+    columns = [s[name] for name in StoredStep._fields]
+    wanted = [s[name] == value for name, value in values.items()]
+    query = (
+        sa.select(*columns)
+        .where(s.participant == number, *wanted)
+        # Two steps may be stored in one millisecond, so the time alone does not order them.
+        .order_by(s.stored_at, s.robot, s.step)
+    )
+    return [StoredStep(*row) for row in connection.execute(query)]
 
 
 def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[StoredEvent]:
@@ -100,8 +105,9 @@ def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[Store
 
     Those that cannot be read are left out.
     """
-    query = sa.select(events).where(events.c.participant == number, events.c.kind.in_(kinds))
-    stored = map(rows.read_event, connection.execute(query.order_by(events.c.number)))
+    e = events.c
+    query = sa.select(events).where(e.participant == number, e.kind.in_(kinds)).order_by(e.number)
+    stored = map(rows.read_event, connection.execute(query))
     return [event for event in stored if event is not None]
 
 
@@ -128,8 +134,17 @@ def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
     They are usable, or active and seen after ``since``, and not excluded.
     """
     p = participants.c
-    on_the_way = sa.and_(p.stage.in_(PLACED), ~p.released, p.seen_at > since)
-    return [p.mode == mode, p.config == config, p.excluded.is_(None), sa.or_(p.usable, on_the_way)]
+    on_the_way = sa.and_(
+        p.stage.in_(PLACED),
+        ~p.released,
+        p.seen_at > since,
+    )
+    return [
+        p.mode == mode,
+        p.config == config,
+        p.excluded.is_(None),
+        sa.or_(p.usable, on_the_way),
+    ]
 
 
 def is_paused(connection: sa.Connection) -> bool:
@@ -142,7 +157,8 @@ def is_paused(connection: sa.Connection) -> bool:
 
 def add_configuration(connection: sa.Connection, config: Config) -> None:
     """Store the configuration under its hash, once."""
-    query = sa.select(configurations.c.hash).where(configurations.c.hash == config.hash)
+    stored = configurations.c.hash
+    query = sa.select(stored).where(stored == config.hash)
     if connection.execute(query).first() is not None:
         return
     row = {
@@ -218,9 +234,10 @@ def check_open(connection: sa.Connection, config: Config, mode: str) -> None:
 def _is_full(connection: sa.Connection, config: Config) -> bool:
     if config.intake is None:
         return False
-    holders = _takes_slot("live", config.hash, now() - release_after(config))
-    taken = connection.execute(sa.select(sa.func.count()).where(*holders)).scalar_one()
-    return taken >= config.intake
+    since = now() - release_after(config)
+    holders = _takes_slot("live", config.hash, since)
+    query = sa.select(sa.func.count()).where(*holders)
+    return connection.execute(query).scalar_one() >= config.intake
 
 
 def release_after(config: Config) -> int:
@@ -247,11 +264,9 @@ _CHANGING = (
 # the second changes no row and is refused: no step is stored twice, and none is overwritten.
 _STILL = ("number", "uid", "stage", "done", "tries", "events", "answered")
 # Statements are built once, because they run with every step.
-_MOVE = (
-    participants.update()
-    .where(*(participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL))
-    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
-)
+_AS_KNOWN = [participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL]
+_NEW = {name: sa.bindparam(f"new_{name}") for name in _CHANGING}
+_MOVE = participants.update().where(*_AS_KNOWN).values(_NEW)
 _ADD_STEP = steps.insert()
 _ADD_EVENT = events.insert()
 
@@ -358,7 +373,13 @@ def note(
     connection: sa.Connection, action: str, number: int | None = None, detail: str = ""
 ) -> None:
     """Write an audit record."""
-    connection.execute(audit.insert().values(at=now(), action=action, number=number, detail=detail))
+    record = {
+        "at": now(),
+        "action": action,
+        "number": number,
+        "detail": detail,
+    }
+    connection.execute(audit.insert().values(record))
 
 
 def tombstone_of(participant: Participant, by: str) -> dict[str, Any]:
@@ -406,7 +427,8 @@ def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
 
 
 def _add_tombstone(connection: sa.Connection, tombstone: Mapping[str, Any]) -> None:
-    query = sa.select(tombstones.c.uid).where(tombstones.c.uid == tombstone["uid"])
+    uid = tombstones.c.uid
+    query = sa.select(uid).where(uid == tombstone["uid"])
     if connection.execute(query).first() is None:
         connection.execute(tombstones.insert().values(dict(tombstone)))
 
@@ -414,4 +436,5 @@ def _add_tombstone(connection: sa.Connection, tombstone: Mapping[str, Any]) -> N
 def reserve_number(connection: sa.Connection, number: int) -> None:
     """Make sure that a number is not given to anybody who joins."""
     free = intake.c.next_number
-    connection.execute(intake.update().where(free <= number).values(next_number=number + 1))
+    is_free = free <= number
+    connection.execute(intake.update().where(is_free).values(next_number=number + 1))

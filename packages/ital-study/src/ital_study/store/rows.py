@@ -292,7 +292,7 @@ def count_unreadable(connection: sa.Connection, config: Config, participant: Par
     """
     number = participant.number
     of_events = sa.select(events).where(events.c.participant == number)
-    of_steps = sa.select(steps.c.timing).where(steps.c.participant == number)
+    times_of_steps = sa.select(steps.c.timing).where(steps.c.participant == number)
     count = 0
     for row in connection.execute(of_events):
         event = read_event(row)
@@ -300,6 +300,6 @@ def count_unreadable(connection: sa.Connection, config: Config, participant: Par
             count += 1
         elif (event.kind, event.source) == ("answers", "server"):
             count += answered_page(config, participant.language, event.data) is None
-    for timing in connection.execute(of_steps).scalars():
+    for timing in connection.execute(times_of_steps).scalars():
         count += read_timing(timing) is None
     return count

@@ -87,10 +87,12 @@ def step_rows(
         Rows by map and robot.
     """
     map_numbers = {study_map.name: i for i, study_map in enumerate(rules.config.maps)}
+    # By map and robot, which is the order of the rows.
     by_round: dict[tuple[int, int], list[StoredStep]] = defaultdict(list)
     for step in stored:
         if step.map in map_numbers:
-            by_round[map_numbers[step.map], step.robot].append(step)
+            key = (map_numbers[step.map], step.robot)
+            by_round[key].append(step)
     rows: list[dict[str, Any]] = []
     for _, steps in sorted(by_round.items()):
         in_order = sorted(steps, key=lambda step: step.step)
@@ -105,8 +107,9 @@ def _round_rows(
     number = participant.number
     map_name = steps[0].map
     start = rules.start(number, map_name)
+    after_steps = [operations.as_state(step.state) for step in steps]
     # (1 + step, cell): the belief before the first step, then after each.
-    beliefs = np.stack([start, *(operations.as_state(step.state) for step in steps)])
+    beliefs = np.stack([start, *after_steps])
     measures = _measures_of(rules, map_name, beliefs, measured)
     candidates = rules.candidates(number, map_name)
     of_person = {name: getattr(participant, name) for name in OF_PERSON}

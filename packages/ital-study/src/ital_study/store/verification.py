@@ -86,9 +86,10 @@ def unreadable(store: "Store", mode: str) -> dict[int, int]:
     """
     configs = store.configs()
     with store.reading() as connection:
+        everyone = operations.everyone(connection, mode=mode)
         return {
             each.number: count_unreadable(connection, configs[each.config], each)
-            for each in operations.everyone(connection, mode=mode)
+            for each in everyone
         }
 
 
@@ -123,16 +124,21 @@ def _problems_of_round(
     rules: StudyRules, participant: Participant, steps: list[StoredStep]
 ) -> list[str]:
     """Return problems of one robot on one map; its steps come in order."""
-    if [step.step for step in steps] != list(range(1, len(steps) + 1)):
+    numbers = [step.step for step in steps]
+    if numbers != list(range(1, len(steps) + 1)):
         return ["a step is missing"]  # nothing after it could be replayed
     wrong = []
     robot = _robot_by_order(rules, participant, steps[0])
     if robot is not None and steps[0].robot != robot:
         wrong.append("the robot does not match the order")
-    choices = [step.choice for step in steps]
+    minds = rules.replay(
+        participant.number,
+        steps[0].map,
+        steps[0].learner,
+        [step.choice for step in steps],
+    )
     # The first of the minds is the robot at its start, which is not stored.
-    minds = rules.replay(participant.number, steps[0].map, steps[0].learner, choices)[1:]
-    replayed = [mind.belief for mind in minds]
+    replayed = [mind.belief for mind in minds[1:]]
     stored = [operations.as_state(step.state) for step in steps]
     if not np.allclose(replayed, stored, rtol=TOLERANCE, atol=TOLERANCE):
         wrong.append("the replay differs from what is stored")
@@ -144,5 +150,9 @@ def _robot_by_order(rules: StudyRules, participant: Participant, step: StoredSte
     maps = [study_map.name for study_map in rules.config.maps]
     if not participant.order or step.map not in maps:
         return None
-    learners = orders.robots(participant.order, maps.index(step.map), rules.config.learners)
+    learners = orders.robots(
+        participant.order,
+        maps.index(step.map),
+        rules.config.learners,
+    )
     return 1 + learners.index(step.learner)
