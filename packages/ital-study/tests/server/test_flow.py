@@ -406,9 +406,9 @@ def test_times_of_a_step_are_in_the_table(url, person):
 
 def test_language(url, client, person):
     """The link's wishes decide; before consent it can be changed, afterwards it is that of the text agreed to."""
-    words = client.get("/api/words?wishes=de-CH,en").json()
-    assert (words["language"], words["languages"]) == ("de", {"en": "English", "de": "Deutsch"})
-    assert words["words"]["consent.title"] == "Möchten Sie teilnehmen?"
+    german = client.get("/api/words?wishes=de-CH,en").json()
+    assert (german["language"], german["languages"]) == ("de", {"en": "English", "de": "Deutsch"})
+    assert german["words"]["consent.title"] == "Möchten Sie teilnehmen?"
     one = person().join(ids={"id": "speaks"}, language="fr,de-AT,en")
     assert one.state["language"] == "de"
     assert one.state["study"]["title"] == tiny().texts("de").title

@@ -14,18 +14,20 @@ from markdown_it.token import Token
 Node = str | dict[str, Any]
 """A text, or an element: its tag, its children, a link's address or a heading's level."""
 
-# No other addresses: javascript: would run in the study's own page, relative ones would lead to
-# actions of the study.
-_LINKED = ("https://", "mailto:")
 _RULES = ("paragraph", "heading", "list", "text", "newline", "escape", "emphasis", "link")
 
 
-def _may_be_linked(address: str) -> bool:
-    return address.startswith(_LINKED)
+class _Reader(MarkdownIt):
+    """Reads Markdown; links lead to web pages and mail addresses only."""
+
+    def validateLink(self, url: str) -> bool:
+        """Return whether a text may become a link to an address."""
+        # javascript: would run in the study's own page, relative addresses would lead to actions of
+        # the study.
+        return url.startswith(("https://", "mailto:"))
 
 
-_READER = MarkdownIt("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
-_READER.validateLink = _may_be_linked  # type: ignore[method-assign]
+_READER = _Reader("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
 
 
 @functools.lru_cache(maxsize=256)

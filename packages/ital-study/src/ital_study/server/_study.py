@@ -52,6 +52,7 @@ def in_turn(*, also_excluded: bool = False) -> Callable[[Act[Parameters]], Actio
         async def action(
             study: "LiveStudy",
             uid: str,
+            /,
             *args: Parameters.args,
             **kwargs: Parameters.kwargs,
         ) -> PageState:

@@ -265,7 +265,7 @@ _CHANGING = (
 _STILL = ("number", "uid", "stage", "done", "tries", "events", "answered")
 # Statements are built once, because they run with every step.
 _AS_KNOWN = [participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL]
-_NEW = {name: sa.bindparam(f"new_{name}") for name in _CHANGING}
+_NEW: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in _CHANGING}
 _MOVE = participants.update().where(*_AS_KNOWN).values(_NEW)
 _ADD_STEP = steps.insert()
 _ADD_EVENT = events.insert()
