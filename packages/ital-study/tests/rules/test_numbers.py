@@ -354,7 +354,7 @@ def test_the_table_of_all_arms(told):
 
 
 def test_bars_curves_and_paths(told):
-    bars = figures.bars(told).panels[figures.OUTCOMES.index("reward")]
+    bars = figures.DRAWINGS["bars"](told).panels[figures.OUTCOMES.index("reward")]
     arms = list(itertools.product(("human", "machine", "random"), ("aware", "naive")))
     marks = [mark for mark in bars["marks"] if mark["kind"] == "bars"]
     for i, (mark, (teacher, robot)) in enumerate(zip(marks, arms, strict=True)):
@@ -367,7 +367,7 @@ def test_bars_curves_and_paths(told):
         np.testing.assert_allclose(mark["x"], np.arange(3) + (i - 2.5) * 0.14)
     lines = [mark for mark in bars["marks"] if mark["kind"] == "line"]
     assert [line["y"] for line in lines] == [[3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
-    panels = figures.curves(told).panels
+    panels = figures.DRAWINGS["curves"](told).panels
     panel = panels[3 * 2 + 1]  # the reward on map B
     drawn = {mark["label"]: mark for mark in panel["marks"] if mark["kind"] == "line"}
     curves = told.curves[(told.curves["map"] == "B")]
@@ -385,7 +385,7 @@ def test_bars_curves_and_paths(told):
     np.testing.assert_allclose(
         panel["y_range"], [low - 0.06 * (high - low), high + 0.06 * (high - low)], rtol=1e-3
     )
-    control = figures.control(told).panels[2]
+    control = figures.DRAWINGS["control"](told).panels[2]
     lengths = told.paths.groupby(["teacher", "learner"])["path"].mean()
     points = [mark["x"][0] for mark in control["marks"] if mark["kind"] == "points"]
     order = itertools.product(("human", "machine", "random"), ("aware", MATCHED, "naive"))

@@ -77,7 +77,7 @@ def test_every_measure_has_its_stars(analysis, panel, outcome):
     tests = tests[
         (tests["outcome"] == outcome) & (tests["second"] == "naive") & (tests["map"] != "all")
     ]
-    shown = figures.bars(analysis).panels[panel]
+    shown = figures.DRAWINGS["bars"](analysis).panels[panel]
     assert "".join(mark for bars in shown["marks"] for mark in bars.get("marks", ())) == "".join(
         tests["stars"]
     )
@@ -101,7 +101,7 @@ def test_the_claim_is_judged_on_all_three_measures(analysis):
 
 
 def test_the_maps_are_those_of_the_study(analysis, rules):
-    figure = figures.maps(analysis)
+    figure = figures.DRAWINGS["maps"](analysis)
     assert [panel["title"] for panel in figure.panels] == [f"Map {name}" for name in "ABCDE"]
     (mark,) = figure.panels[4]["marks"]
     assert np.array_equal(mark["values"], analysis.config.maps[4].rewards)

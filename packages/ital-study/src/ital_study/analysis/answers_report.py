@@ -1,5 +1,6 @@
 """Answers to questions in the report: distributions of all items, and scales compared between kinds of robot."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,8 @@ from ital_study.data.answers import KINDS, cells_of
 if TYPE_CHECKING:
     import pandas as pd
 
-SOME = "…"  # stands for the number of a map or robot in the wording
+# Stands for the number of a map or robot in the wording.
+SOME = "…"
 NOTE = (
     "Questions are those of the first language. Differences are paired by participant, over means of the maps. The "
     "intervals are not adjusted for the number of items. Texts that people wrote are in answers.csv."
@@ -69,19 +71,21 @@ def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[Answered
         The items with their rows.
     """
     for page in config.texts().questionnaires:
-        shown = questions.page_about(page, SOME, SOME)
-        items = {item.id: item for item in shown.items}
-        for cell in cells_of(shown, {}):
+        asked_page = questions.page_about(page, SOME, SOME)
+        items = {item.id: item for item in asked_page.items}
+        by_robot = page.when == "after_robot"
+        for cell in cells_of(asked_page, {}):
             rows = answers[answers["item"] == cell.item]
             if len(rows):
+                # Rows of a scale and options have the id of their question before the dot.
                 item = items[cell.item.partition(".")[0]]
-                yield AnsweredItem(item, cell.item, cell.wording, page.when == "after_robot", rows)
+                yield AnsweredItem(item, cell.item, cell.wording, by_robot, rows)
 
 
 def blocks(
     config: Config, answers: "pd.DataFrame | None", names: Sequence[tuple[str, str]]
 ) -> list[Block]:
-    """The tables of the report.
+    """Return the tables of the report.
 
     Args:
         config: The study.
@@ -95,15 +99,12 @@ def blocks(
     if answers is None:
         return []
     items = list(answered_items(config, answers))
-    distributions = [row for item in items for row in _distribution(item, names)]
-    compared = [row for item in items for row in _compared(item, names)]
-    heads = ["question", "robots", "first", "second", "n", "difference", "95 % interval", "p"]
-    tables = [
-        report.table(
-            ["question", "robot", "answers", "distribution"], distributions, caption="All items"
-        )
-    ]
+    distributions = itertools.chain.from_iterable(_distribution(item, names) for item in items)
+    heads = ["question", "robot", "answers", "distribution"]
+    tables = [report.table(heads, list(distributions), caption="All items")]
+    compared = list(itertools.chain.from_iterable(_compared(item, names) for item in items))
     if compared:
+        heads = ["question", "robots", "first", "second", "n", "difference", "95 % interval", "p"]
         tables.append(
             report.table(heads, compared, caption="Scales, by kind of robot", numbers_from=2)
         )
@@ -111,27 +112,34 @@ def blocks(
 
 
 def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
-    groups = [(name, item.rows[item.rows["learner"] == learner]) for learner, name in names]
-    for name, rows in groups if item.by_robot else [("", item.rows)]:
-        values, labels = (
-            rows["value"].dropna().to_numpy(),
-            [label for label in rows["label"] if label],
-        )
-        count = len(labels) if item.item.kind == "text" else len(values)
+    """Yield how an item was answered: a row for every kind of robot, or one in all."""
+    groups = [("", item.rows)]
+    if item.by_robot:
+        groups = [(name, item.rows[item.rows["learner"] == learner]) for learner, name in names]
+    summary = _SUMMARIES[item.item.kind]
+    for name, rows in groups:
+        values = rows["value"].dropna().to_numpy()
+        count = len(values)
+        if item.item.kind == "text":
+            # Texts have no value.
+            count = int((rows["label"] != "").sum())
         if count:
-            yield [item.wording, name, str(count), _SUMMARIES[item.item.kind](item.item, values)]
+            yield [item.wording, name, str(count), summary(item.item, values)]
 
 
 def _shares(item: Item, values: np.ndarray) -> str:
-    labels = KINDS[item.kind].labels(item)
-    counts = [
-        (label or str(i), int((values == i).sum())) for i, label in enumerate(labels, start=1)
-    ]
-    return ", ".join(f"{label}: {n} ({100 * n / len(values):.0f} %)" for label, n in counts)
+    """Return how often each option or point was chosen; points of a scale may have no label."""
+    parts = []
+    for value, label in enumerate(KINDS[item.kind].labels(item), start=1):
+        count = int((values == value).sum())
+        parts.append(f"{label or value}: {count} ({100 * count / len(values):.0f} %)")
+    return ", ".join(parts)
 
 
 def _spread(item: Item, values: np.ndarray) -> str:
-    sd = f" ± {decimals(values.std(ddof=1), 1)} (SD)" if len(values) > 1 else ""
+    sd = ""
+    if len(values) > 1:
+        sd = f" ± {decimals(values.std(ddof=1), 1)} (SD)"
     return f"mean {decimals(values.mean(), 1)}{sd}, from {values.min():g} to {values.max():g}"
 
 
@@ -145,7 +153,7 @@ _SUMMARIES: dict[str, Callable[[Item, np.ndarray], str]] = {
 
 
 def _compared(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
-    """The mean of a scale for every other kind of robot against the last one, paired by participant."""
+    """Yield the mean of a scale for every other kind of robot against the last one, paired by participant."""
     if not item.by_robot or item.item.kind != "likert":
         return
     means = item.rows.groupby(["participant", "teacher", "learner"])["value"].mean().unstack()
@@ -153,6 +161,7 @@ def _compared(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[
     for first, first_name in others:
         if first not in means or second not in means:
             continue
+        # Shape (people, 2): those who answered for both kinds of robot.
         pairs = means[[first, second]].dropna().to_numpy()
         if len(pairs) < 2:
             continue

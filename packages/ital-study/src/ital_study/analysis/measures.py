@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis.answers_report import answers_of
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE
+from ital_study.config.kinds import ADAPTIVE, AWARE, KINDS, NAIVE
 from ital_study.data.left_out import LeftOut, left_out
 from ital_study.data.table import MEASURES, StudyData, check_unique, unreadable
 from ital_study.robots.rules import StudyRules
@@ -24,9 +24,15 @@ ALL_MAPS = "all"  # a participant's mean over maps
 CURVES = ("distance", "policy_tv", "reward")
 CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "reward"}
 """Outcomes of the paper's claim (ITAL over IMT on every map) with the names of the measures."""
-LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
+
+# What learners are called, in the order of tables and figures.
+LABELS = {name: KINDS[name].label for name in (AWARE, ADAPTIVE, NAIVE)}
+LABELS[MATCHED] = "IMT, matched steps"
+
 Arm = tuple[str, str]  # teacher and learner
-ARMS = ("teacher", "first", "second_teacher", "second")  # columns of the table of tests
+
+# Columns of the table of tests: the arms, and what is tested.
+ARMS = ("teacher", "first", "second_teacher", "second")
 TESTED = (
     "mean_first",
     "mean_second",
@@ -40,7 +46,15 @@ TESTED = (
     "d",
     "wilcoxon_p",
 )
-CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
+
+# Learners that are compared with each other, if a study has both.
+CONTRASTS = ((AWARE, NAIVE), (AWARE, MATCHED), (ADAPTIVE, NAIVE), (ADAPTIVE, AWARE))
+
+# A replay may differ from the stored distances by this much: machines round differently.
+REPLAY_TOLERANCE = 0.01
+
+PERSON = ["participant", "teacher"]
+ARM_AND_MAP = ["teacher", "learner", "map"]
 
 
 class Measure(NamedTuple):
@@ -56,7 +70,9 @@ class Measure(NamedTuple):
 
 
 def measures(steps: int) -> dict[str, Measure]:
-    """List the outcomes of a robot: how far its distances fell after the first and last steps, its reward and the gain.
+    """List the outcomes of a robot.
+
+    They are how far its distances fell after the first and last steps, its reward and the gain in reward.
 
     Args:
         steps: Number of steps of a robot on a map.
@@ -124,7 +140,9 @@ class Analysis(NamedTuple):
 def analyze(
     study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None
 ) -> Analysis:
-    """Analyse a study, without the people whom its rule or the researcher leaves out; tests are also of everybody.
+    """Analyse a study, without the people whom its rule or the researcher leaves out.
+
+    Tests are also of everybody, so that a reader sees what leaving people out changed.
 
     If the table lacks the machine and random arms, they are simulated with the same maps, starts and arrows as the
     participants' arms. So is the matched-step control.
@@ -140,82 +158,114 @@ def analyze(
     Raises:
         InputError: There are no steps of that mode, a step is in the table twice, or nobody has finished.
     """
-    import pandas as pd
-
-    config, steps = study.config, study.steps
-    check_unique(steps)
-    mode, steps, notes = rows_of_mode(steps, mode)
+    config = study.config
+    check_unique(study.steps)
+    mode, steps, notes = rows_of_mode(study.steps, mode)
     notes += unreadable(study.participants, mode)
-    steps, incomplete = complete(config, steps)
-    notes += incomplete
+    steps, notes_on_incomplete = complete(config, steps)
+    notes += notes_on_incomplete
     rules = StudyRules(config)
-    numbers = sorted(int(number) for number in steps["participant"].unique())
-    taught_by = list(dict.fromkeys(steps["teacher"]))
-    replayed, paths, replay_error = _replays(config, rules, steps)
-    machines = [
-        name for name in dict.fromkeys(["machine", "random", *taught_by]) if name != "human"
-    ]
-    teachers = [_arms.teacher(name, default=config.beta) for name in machines]
-    arms_run = _arms.run(
-        config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show
-    )
-    simulated = _arms.table(config, arms_run)
-    table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
-    simulated_paths = _paths_of(arms_run)
-    paths = pd.concat([paths, simulated_paths[_lacking(simulated_paths, steps)]], ignore_index=True)
-    gone, full = left_out(config, steps, study.participants), outcomes_of(config, table)
-    steps, table, paths, outcomes = map(gone.without, (steps, table, paths, full))
-    kind = "human" if "human" in taught_by else "simulated"
-    if not replay_error < 0.01:
-        notes.append(
-            f"Stored beliefs differ from a replay of the choices, by up to {replay_error:.2g} in distance: these data "
-            "were not all made under the configuration in study.toml, or not by this version of ital."
-        )
-    if kind == "simulated":
-        notes.insert(
-            0, "No person took part: programs chose every arrow. The human arms are empty."
-        )
-    if "human" in taught_by:
-        notes.append(
-            "The machine and random arms are simulated with the participants' maps, starts and arrows. "
-            "The control of the human arm sees the arrows that people chose for the aware robot."
-        )
+    teachers = list(dict.fromkeys(steps["teacher"]))
+    table, paths, replay_error = _all_arms(rules, steps, show)
+    full_outcomes = outcomes_of(config, table)
+    gone = left_out(config, steps, study.participants)
+    outcomes = gone.without(full_outcomes)
+    remaining = gone.without(steps)
+    kind = "human" if "human" in teachers else "simulated"
+    names = list(measures(config.steps))
     return Analysis(
         config=config,
         kind=kind,
         mode=mode,
-        participants={
-            name: int(steps[steps["teacher"] == name]["participant"].nunique())
-            for name in taught_by
-        },
-        agreement=agreement_of(steps),
+        participants={name: _count_participants(remaining, name) for name in teachers},
+        agreement=agreement_of(remaining),
         outcomes=outcomes,
-        summary=summarise(outcomes, list(measures(config.steps))),
-        tests=compare(outcomes, list(measures(config.steps))),
-        curves=curves_of(table),
-        references={
-            on.name: rules.measures(on.name, rules.truth(on.name).target)["reward"]
-            for on in config.maps
-        },
-        paths=paths,
+        summary=summarise(outcomes, names),
+        tests=compare(outcomes, names),
+        curves=curves_of(gone.without(table)),
+        references=_best_rewards(rules),
+        paths=gone.without(paths),
         replay_error=replay_error,
-        notes=notes,
+        notes=_with_notes_on_arms(notes, kind, replay_error),
         left_out=gone,
-        full=compare(full, list(measures(config.steps))),
-        answers=answers_of(study.answers, steps),
+        full=compare(full_outcomes, names),
+        answers=answers_of(study.answers, remaining),
     )
 
 
+def _all_arms(
+    rules: StudyRules, steps: "pd.DataFrame", show: Callable[[int], None]
+) -> tuple["pd.DataFrame", "pd.DataFrame", float]:
+    """Return the steps and the path lengths of all arms, and the largest error of a replay.
+
+    The machine and random arms, and the control, are simulated where the table lacks them.
+    """
+    import pandas as pd
+
+    config = rules.config
+    of_control, paths, replay_error = _replays(config, rules, steps)
+    numbers = sorted(int(number) for number in steps["participant"].unique())
+    names = dict.fromkeys(["machine", "random", *steps["teacher"]])
+    teachers = [_arms.teacher(name, default=config.beta) for name in names if name != "human"]
+    learners = (*config.learners, MATCHED)
+    arms_run = _arms.run(config, numbers, teachers, learners, rules=rules, show=show)
+    simulated = _arms.table(config, arms_run)
+    simulated_paths = _paths_of(arms_run)
+    lacking = simulated[_lacking(simulated, steps)]
+    lacking_paths = simulated_paths[_lacking(simulated_paths, steps)]
+    return (
+        pd.concat([steps, of_control, lacking], ignore_index=True),
+        pd.concat([paths, lacking_paths], ignore_index=True),
+        replay_error,
+    )
+
+
+def _count_participants(steps: "pd.DataFrame", teacher: str) -> int:
+    return int(steps[steps["teacher"] == teacher]["participant"].nunique())
+
+
+def _best_rewards(rules: StudyRules) -> dict[str, float]:
+    """Return the reward of the true policy by map."""
+    return {
+        map_.name: rules.measures(map_.name, rules.truth(map_.name).target)["reward"]
+        for map_ in rules.config.maps
+    }
+
+
+def _with_notes_on_arms(notes: list[str], kind: str, replay_error: float) -> list[str]:
+    """Add what a reader must know about the arms; the most important note comes first."""
+    before = []
+    after = []
+    # Written this way, an error that is NaN is noted too.
+    if not replay_error < REPLAY_TOLERANCE:
+        after.append(
+            "Stored beliefs differ from a replay of the choices, "
+            f"by up to {replay_error:.2g} in distance: these data were not all made under "
+            "the configuration in study.toml, or not by this version of ital."
+        )
+    if kind == "simulated":
+        before.append("No person took part: programs chose every arrow. The human arms are empty.")
+    else:
+        after.append(
+            "The machine and random arms are simulated with the participants' maps, starts and "
+            "arrows. The control of the human arm sees the arrows that people chose for the aware "
+            "robot."
+        )
+    return [*before, *notes, *after]
+
+
 def rows_of_mode(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
-    """The mode that is meant, its rows, and a note about rows of other modes."""
+    """Return the mode that is meant, its rows, and notes about rows of other modes."""
     modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
         mode = next((name for name in ("live", "simulated") if name in modes), None)
-    if mode not in modes or mode is None:
+    if mode is None or mode not in modes:
         present = f"there are {', '.join(modes)}" if modes else "the table is empty"
         raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {present}")
+    notes = []
     others = [name for name in modes if name != mode]
-    notes = [f"Rows of other modes ({', '.join(others)}) are left out."] if others else []
+    if others:
+        notes.append(f"Rows of other modes ({', '.join(others)}) are left out.")
     if mode in ("pilot", "preview"):
         notes.append(f"These are {mode} runs. They do not count as data of the study.")
     return mode, steps[steps["mode"] == mode], notes
@@ -234,26 +284,28 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
     Raises:
         InputError: Nobody has finished.
     """
-    notes = []
-    everyone = steps.groupby(["participant", "teacher"]).ngroups
+    everyone = steps.groupby(PERSON).ngroups
     usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
-    names = [on.name for on in config.maps]
-    usable = usable[usable["map"].isin(names) & (usable["step"] <= config.steps)]
-    rows_each = len(names) * len(config.learners) * config.steps
-    rows = usable[usable.groupby(["participant", "teacher"])["step"].transform("size") == rows_each]
-    count = rows.groupby(["participant", "teacher"]).ngroups
-    if count < everyone:
-        notes.append(
-            f"{everyone - count} of {everyone} participants did not finish or are not usable, and are left out."
-        )
-    if not count:
+    maps = [map_.name for map_ in config.maps]
+    usable = usable[usable["map"].isin(maps) & (usable["step"] <= config.steps)]
+    rows_per_person = len(maps) * len(config.learners) * config.steps
+    rows = usable[usable.groupby(PERSON)["step"].transform("size") == rows_per_person]
+    finished = rows.groupby(PERSON).ngroups
+    if not finished:
         raise InputError(
             "no participant of this study has finished all steps: there is nothing to analyse yet"
+        )
+    notes = []
+    if finished < everyone:
+        notes.append(
+            f"{everyone - finished} of {everyone} participants did not finish or are not usable, "
+            "and are left out."
         )
     versions = rows["config"].nunique()
     if versions > 1 or rows["config"].iloc[0] != config.hash:
         notes.append(
-            f"The data come from {versions} version(s) of the configuration, not only from the one in study.toml."
+            f"The data come from {versions} version(s) of the configuration, "
+            "not only from the one in study.toml."
         )
     return rows, notes
 
@@ -264,215 +316,239 @@ def _replays(
     """Replay every choice to the robot it was made for, as a check, and people's choices to the control.
 
     The control sees what people chose for the aware robot, because nobody taught the control itself.
+
+    Returns:
+        The steps of people's control, the path lengths of all robots, and the largest error of a distance.
     """
     import pandas as pd
 
-    of_control: list[pd.DataFrame] = []
-    paths, worst = [], 0.0
+    of_control = steps.head(0)
+    paths = []
+    errors = [0.0]
     for learner in config.learners:
-        rows = steps[steps["learner"] == learner].sort_values(
-            ["teacher", "participant", "map", "step"], kind="stable"
-        )
-        each = rows.groupby(["teacher", "participant", "map"], sort=False)
-        taught = [
-            _arms.Taught(
-                int(group["participant"].iloc[0]), group["map"].iloc[0], group["choice"].tolist()
-            )
-            for _, group in each
-        ]
-        heads = rows[rows["step"] == 1]
-        replayed = _arms.replay(rules, taught, learner)
-        stored = rows["distance"].to_numpy().reshape(-1, config.steps)
-        worst = max(worst, float(np.abs(replayed.measures["distance"][:, 1:] - stored).max()))
-        paths.append(_paths(heads, learner, replayed.length))
-        by_people = (heads["teacher"] == "human").to_numpy()
-        if learner == "aware" and by_people.any():
-            by_hand = [each for each, human in zip(taught, by_people, strict=True) if human]
-            control_run = _arms.replay(rules, by_hand, MATCHED)
-            paths.append(_paths(heads[by_people], MATCHED, control_run.length))
-            after = {name: values[:, 1:].ravel() for name, values in control_run.measures.items()}
-            before = {
-                f"{name}_before": values[:, :-1].ravel()
-                for name, values in control_run.measures.items()
-            }
-            of_control = [
-                rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)
-            ]
-    return (
-        pd.concat([steps.head(0), *of_control], ignore_index=True),
-        pd.concat(paths, ignore_index=True),
-        worst,
-    )
+        rows = steps[steps["learner"] == learner]
+        replayed, lengths = _replay(rules, rows, learner)
+        paths.append(lengths)
+        in_order = _in_order_of_replay(rows)
+        error = np.abs(replayed["distance"].to_numpy() - in_order["distance"].to_numpy())
+        errors.append(float(error.max()))
+        by_people = rows[rows["teacher"] == "human"]
+        if learner == AWARE and len(by_people):
+            of_control, lengths_of_control = _replay(rules, by_people, MATCHED)
+            paths.append(lengths_of_control)
+    return of_control, pd.concat(paths, ignore_index=True), max(errors)
+
+
+def _in_order_of_replay(rows: "pd.DataFrame") -> "pd.DataFrame":
+    return rows.sort_values(["teacher", "participant", "map", "step"], kind="stable")
+
+
+def _replay(
+    rules: StudyRules, rows: "pd.DataFrame", learner: str
+) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    """Show the choices of some rows to a learner.
+
+    Args:
+        rules: The rules of the study.
+        rows: All steps of some robots.
+        learner: The learner that sees the choices.
+
+    Returns:
+        The rows in order, with the learner and its measures, and the path length of each robot.
+    """
+    rows = _in_order_of_replay(rows)
+    robots_taught = rows.groupby(["teacher", "participant", "map"], sort=False)
+    taught = [
+        _arms.Taught(int(number), name, own["choice"].tolist())
+        for (_, number, name), own in robots_taught
+    ]
+    replayed = _arms.replay(rules, taught, learner)
+    # Measures have axes robot and step, and begin before the first step.
+    after = {name: values[:, 1:].ravel() for name, values in replayed.measures.items()}
+    before = {
+        f"{name}_before": values[:, :-1].ravel() for name, values in replayed.measures.items()
+    }
+    paths = _paths(rows[rows["step"] == 1], learner, replayed.length)
+    return rows.assign(learner=learner, **after, **before), paths
 
 
 def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
-    """The path length of each robot: the sum of its step lengths."""
+    """Return the path length of each robot: the sum of its step lengths."""
     start = heads["distance_before"].to_numpy()
     robots = heads[["teacher", "map", "participant"]].reset_index(drop=True)
     return robots.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
 
 
 def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
-    """The simulated rows that a table lacks: those of missing teachers, and the control of each teacher in it."""
+    """Say of every simulated row whether a table lacks it.
+
+    It lacks teachers that are not in it, and the control of those that are.
+    """
     import pandas as pd
 
-    key = ["teacher", "participant"]
-    took_part = pd.MultiIndex.from_frame(simulated[key]).isin(pd.MultiIndex.from_frame(steps[key]))
-    return ~simulated["teacher"].isin(steps["teacher"]) | (
-        (simulated["learner"] == MATCHED) & took_part
-    )
+    is_new_teacher = ~simulated["teacher"].isin(steps["teacher"])
+    people = pd.MultiIndex.from_frame(steps[PERSON])
+    took_part = pd.MultiIndex.from_frame(simulated[PERSON]).isin(people)
+    return is_new_teacher | ((simulated["learner"] == MATCHED) & took_part)
 
 
-def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
+def _paths_of(run: _arms.ArmsRun) -> "pd.DataFrame":
+    """Return the path length of every robot of a run."""
     import pandas as pd
 
-    rows = itertools.product(ran.arms, ran.numbers, ran.maps)
-    columns = ["teacher", "map", "participant", "learner"]
-    table = pd.DataFrame(
-        [(who, where, number, robot) for (who, robot), number, where in rows], columns=columns
-    )
-    path, start = ran.trace.length.sum(axis=-1, dtype=float), ran.measures["distance"][..., 0]
+    rows = [
+        (teacher, map_name, number, learner)
+        for (teacher, learner), number, map_name in itertools.product(
+            run.arms, run.numbers, run.maps
+        )
+    ]
+    table = pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner"])
+    # Axes participant, map, arm; rows of the table begin with the arm.
+    path = run.trace.length.sum(axis=-1, dtype=float)
+    start = run.measures["distance"][..., 0]
     return table.assign(
         path=np.moveaxis(path, -1, 0).ravel(), start=np.moveaxis(start, -1, 0).ravel()
     )
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
-    """How often participants chose what the machine would have chosen, by teacher and learner."""
-    same = steps.assign(same=steps["choice"] == steps["machine_choice"])
-    shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
-    return {
-        (row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")
-    }
+    """Return how often participants chose what the machine would have chosen, by teacher and learner."""
+    same = steps["choice"] == steps["machine_choice"]
+    shares = same.groupby([steps["teacher"], steps["learner"]]).mean()
+    return {arm_: float(share) for arm_, share in shares.items()}
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
-    """One row per teacher, learner, map and participant, and the mean over maps as map "all"."""
+    """Return one row per teacher, learner, map and participant, and the mean over maps as map "all"."""
     import pandas as pd
 
-    key = ["teacher", "learner", "map", "participant"]
+    key = [*ARM_AND_MAP, "participant"]
     first = steps[steps["step"] == 1].set_index(key)
     last = steps[steps["step"] == config.steps].set_index(key).loc[first.index]
     learned = {}
     for name in ("distance", "policy_tv", "policy_gap"):
-        learned[f"{name}_first"] = first[f"{name}_before"] - first[name]
-        learned[f"{name}_last"] = first[f"{name}_before"] - last[name]
+        before = first[f"{name}_before"]
+        learned[f"{name}_first"] = before - first[name]
+        learned[f"{name}_last"] = before - last[name]
     learned["reward"] = last["reward"]
     learned["reward_gain"] = last["reward"] - first["reward_before"]
     per_map = pd.DataFrame(learned).reset_index()
-    over_maps = (
-        per_map.groupby(["teacher", "learner", "participant"], sort=False)
-        .mean(numeric_only=True)
-        .reset_index()
-    )
-    table = pd.concat([per_map, over_maps.assign(map=ALL_MAPS)], ignore_index=True)
+    by_robot = per_map.groupby(["teacher", "learner", "participant"], sort=False)
+    over_maps = by_robot.mean(numeric_only=True).reset_index().assign(map=ALL_MAPS)
+    table = pd.concat([per_map, over_maps], ignore_index=True)
     return table[[*key, *learned]]
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Mean, standard deviation, standard error and n of every outcome in every arm, per map and over maps."""
-    long = outcomes.melt(
-        ["teacher", "learner", "map", "participant"], list(names), "outcome", "value"
-    )
-    grouped = long.groupby(["teacher", "learner", "map", "outcome"], sort=False)["value"]
+    """Return mean, standard deviation, standard error and n of every outcome in every arm, per map and over maps."""
+    long = outcomes.melt([*ARM_AND_MAP, "participant"], list(names), "outcome", "value")
+    grouped = long.groupby([*ARM_AND_MAP, "outcome"], sort=False)["value"]
     table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()
     return table.rename(columns={"std": "sd", "count": "n"})
 
 
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
-    """The arms to compare, if a study has them: for every teacher, aware robots with naive ones and with the
-    control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
-    those of the machine and of the random teacher.
+    """Return the arms to compare, if a study has them.
+
+    First, for every teacher, aware robots with naive ones and with the control, adaptive ones with naive and aware
+    ones. Then the aware, and the adaptive, robots of every teacher with those of the machine and the random teacher.
     """
-    within = [
-        ((teacher, first), (teacher, second)) for teacher in teachers for first, second in CONTRASTS
-    ]
+    pairs = []
+    for teacher in teachers:
+        pairs += [((teacher, first), (teacher, second)) for first, second in CONTRASTS]
     order = teachers_in_order(teachers)
-    references = [name for name in ("machine", "random") if name in order]
-    return within + [
-        ((teacher, learner), (reference, learner))
-        for learner in ("aware", ADAPTIVE)
-        for teacher in order
-        for reference in references
-        if order.index(reference) > order.index(teacher)
-    ]
+    for learner, teacher in itertools.product((AWARE, ADAPTIVE), order):
+        later_teachers = order[order.index(teacher) + 1 :]
+        for reference in ("machine", "random"):
+            if reference in later_teachers:
+                pairs.append(((teacher, learner), (reference, learner)))
+    return pairs
 
 
 def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Paired tests of all contrasts, for every outcome and map; teachers are paired where participants had both.
+    """Test all contrasts by paired tests, for every outcome and map; teachers are paired where participants had both.
 
     Holm's adjustment is over the maps, separately for each contrast and outcome, so another arm changes no family of
     tests. The mean over maps is a single test and needs no adjustment.
     """
     import pandas as pd
 
-    places = list(dict.fromkeys(outcomes["map"]))
+    maps = list(dict.fromkeys(outcomes["map"]))
     of_arm = {
-        key: rows.set_index(["map", "participant"])
+        key: rows.set_index(["map", "participant"])[list(names)]
         for key, rows in outcomes.groupby(["teacher", "learner"])
     }
     rows = []
-    for left, right in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
-        if left not in of_arm or right not in of_arm:
+    for first, second in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
+        if first not in of_arm or second not in of_arm:
             continue
-        both = of_arm[left][list(names)].join(
-            of_arm[right][list(names)].add_suffix("|"), how="inner"
-        )
-        shared = [where for where in places if where in both.index.get_level_values("map")]
+        pairs = of_arm[first].join(of_arm[second].add_suffix("|"), how="inner")
+        maps_of_both = pairs.index.unique(level="map")
+        arms = dict(zip(ARMS, (*first, *second), strict=True))
         for name in names:
             family = []
-            for where in shared:
-                first, second = (
-                    both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|")
-                )
-                arms = dict(zip(ARMS, (*left, *right), strict=True))
-                family.append({**arms, "outcome": name, "map": where, **_tested(first, second)})
-            adjusted = iter(
-                statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS]))
-            )
-            for row in family:
-                row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
-                row["stars"] = statistics.stars(row["p_holm"])
-            rows += family
+            for map_name in maps:
+                if map_name not in maps_of_both:
+                    continue
+                of_map = pairs.xs(map_name, level="map")
+                tested = _tested(of_map[name].to_numpy(), of_map[f"{name}|"].to_numpy())
+                family.append({**arms, "outcome": name, "map": map_name, **tested})
+            rows += _adjusted(family)
     return pd.DataFrame(rows, columns=[*ARMS, "outcome", "map", *TESTED, "p_holm", "stars"])
 
 
 def _tested(first: np.ndarray, second: np.ndarray) -> dict[str, float | int]:
-    """The columns of a paired test, and Wilcoxon's p beside it."""
+    """Return the columns of a paired test, and Wilcoxon's p beside it."""
     columns = statistics.paired(first, second)._asdict()
     columns |= {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
     columns["wilcoxon_p"] = statistics.wilcoxon(first, second)
     return {name: columns[name] for name in TESTED}
 
 
+def _adjusted(family: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add Holm's p and stars to the tests of a contrast, one per map and one over maps."""
+    p_of_maps = [row["p"] for row in family if row["map"] != ALL_MAPS]
+    adjusted = iter(statistics.holm(np.array(p_of_maps)))
+    rows = []
+    for row in family:
+        p_holm = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
+        rows.append({**row, "p_holm": p_holm, "stars": statistics.stars(p_holm)})
+    return rows
+
+
 def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
-    """Mean and standard error of every measure at every step (0: before the first), per arm and map."""
+    """Return mean and standard error of every measure at every step (0: before the first), per arm and map."""
     import pandas as pd
 
     first = steps[steps["step"] == 1]
     start = first.assign(step=0, **{name: first[f"{name}_before"] for name in MEASURES})
     long = pd.concat([start, steps], ignore_index=True)
-    grouped = long.groupby(["teacher", "learner", "map", "step"], sort=False)[list(MEASURES)]
-    mean, error, count = grouped.mean(), grouped.sem(), grouped.size()
-    both = pd.concat([mean, error.add_suffix("_sem")], axis=1).assign(n=count).reset_index()
-    return both.sort_values(["teacher", "learner", "map", "step"], kind="stable", ignore_index=True)
+    key = [*ARM_AND_MAP, "step"]
+    grouped = long.groupby(key, sort=False)[list(MEASURES)]
+    table = pd.concat([grouped.mean(), grouped.sem().add_suffix("_sem")], axis=1)
+    table = table.assign(n=grouped.size()).reset_index()
+    return table.sort_values(key, kind="stable", ignore_index=True)
 
 
 def robots(config: Config) -> tuple[str, ...]:
-    """The kinds of robot in the order of tables and figures."""
+    """Return the kinds of robot in the order of tables and figures."""
     return tuple(learner for learner in LABELS if learner in config.learners)
 
 
 def arm(teacher: str, learner: str) -> str:
-    """An arm as the paper calls it, such as Human ITAL or Machine IMT."""
-    parts = teacher.partition(":")
-    name = parts[0].capitalize() + (f" {parts[2]}" if parts[2] else "")
-    return f"{name} {LABELS.get(learner, learner)}"
+    """Return the name of an arm in the paper, such as Human ITAL or Machine IMT."""
+    name, _, rationality = teacher.partition(":")
+    label = LABELS.get(learner, learner)
+    if rationality:
+        return f"{name.capitalize()} {rationality} {label}"
+    return f"{name.capitalize()} {label}"
 
 
 def teachers_in_order(names: Sequence[str]) -> list[str]:
-    """People first, then the machine, then Boltzmann teachers, then the random one."""
-    rank = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
-    return sorted(
-        dict.fromkeys(names), key=lambda name: (rank.get(name.partition(":")[0], 4), name)
-    )
+    """Sort teachers: people first, then the machine, then Boltzmann teachers, then the random one."""
+    ranks = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
+
+    def rank(name: str) -> tuple[int, str]:
+        return ranks.get(name.partition(":")[0], len(ranks)), name
+
+    return sorted(dict.fromkeys(names), key=rank)

@@ -11,20 +11,27 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis import measures
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE
+from ital_study.config.kinds import ADAPTIVE, AWARE, NAIVE
 from ital_study.simulation import arms
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 100_000  # participants; a smaller effect is treated as zero
-NEVER = 1e-15  # share of deviations that are left out at either end of the integral
-LARGEST = 1e12  # a study that cannot find such an effect finds none
+# Participants; an effect that needs more is treated as zero.
+MOST = 100_000
+
+# Share of deviations that are left out at either end of the integral.
+NEVER = 1e-15
+
+# A study that cannot find such an effect finds none.
+LARGEST = 1e12
 RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
-    """The power of a two-sided paired t-test of n participants for an effect d = mean difference / its deviation.
+    """Return the power of a two-sided paired t-test of n participants.
+
+    The effect is d = mean difference / its deviation.
 
     Given the observed deviation, S times the true one, the mean difference is normal:
     power = E[Φ(d√n − tS) + Φ(−d√n − tS)], where t is the critical value and
@@ -57,7 +64,7 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
 def participants_needed(
     effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1
 ) -> int:
-    """The smallest number of participants that finds the effect with probability ``power`` or more."""
+    """Return the smallest number of participants that finds the effect with probability ``power`` or more."""
     check(power=power, alpha=alpha, tests=tests)
     check_effect(effect)
     if not effect:
@@ -71,7 +78,7 @@ def participants_needed(
 
 
 def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> float:
-    """The smallest d that n participants find with the given power."""
+    """Return the smallest d that n participants find with the given power."""
     check(power=power, alpha=alpha, tests=tests)
     if n < 2:
         raise InputError(f"a paired test needs at least two participants, not {n}")
@@ -82,30 +89,38 @@ def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int 
             raise InputError(f"{n} participants find no effect {level}: take more people")
         low = high
         high = 2 * high
+    # Bisection: ``high`` is found with the given power, ``low`` is not.
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if power_of(n, middle, alpha, tests) >= power else (middle, high)
+        if power_of(n, middle, alpha, tests) >= power:
+            high = middle
+        else:
+            low = middle
     return high
 
 
 def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest n in [low, high] from which ``holds`` is true, given that it is at ``high``."""
+    """Return the smallest n in [low, high] from which ``holds`` is true, given that it is at ``high``."""
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
 def share_found(
     differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0
 ) -> float:
-    """The share of studies of n participants that find every map's difference, Holm over maps.
+    """Return the share of studies of n participants that find every map's difference, Holm over maps.
 
     ``differences`` (participants, maps) are those of a pool, from which n are drawn with replacement.
     """
     from scipy import stats
 
     rng = np.random.default_rng(seed)
+    # Shape (resamples, n, maps).
     drawn = differences[rng.integers(0, len(differences), (resamples, n))]
     spread = drawn.std(axis=1, ddof=1)
     t = drawn.mean(axis=1) / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
@@ -116,7 +131,7 @@ def share_found(
 def needed_for_all_maps(
     differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
 ) -> int | None:
-    """The smallest number of participants for which all maps are significant together; None if above ``most``."""
+    """Return the smallest number of participants for which all maps are significant; None if above ``most``."""
     check(power=power, alpha=alpha)
     if share_found(differences, most, alpha) < power:
         return None
@@ -129,8 +144,8 @@ def simulated_effects(
     *,
     pool: int = 100,
     outcome: str = "distance_last",
-    robot: str = "aware",
-    against: str = "naive",
+    robot: str = AWARE,
+    against: str = NAIVE,
     power: float = 0.8,
     alpha: float = 0.05,
     show: Callable[[int], None] = lambda done: None,
@@ -146,47 +161,51 @@ def simulated_effects(
     import pandas as pd
 
     check(power=power, alpha=alpha)
-    allowed = measures.measures(config.steps)
-    if outcome not in allowed:
-        raise InputError(f"outcome must be one of {', '.join(allowed)}, not {outcome!r}")
-    if robot not in ("aware", ADAPTIVE):
-        raise InputError(f"robot must be aware or {ADAPTIVE}, not {robot!r}")
-    if against not in ("naive", arms.MATCHED):
-        raise InputError(f"against must be naive or {arms.MATCHED}, not {against!r}")
-    if robot == ADAPTIVE and against == arms.MATCHED:
-        raise InputError(
-            f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware"
-        )
+    _check_comparison(config, outcome, robot, against)
     if pool < 10:
         raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
     arms_run = arms.run(config, pool, teachers, (robot, against), show=show)
     outcomes = measures.outcomes_of(config, arms.table(config, arms_run))
+    outcomes = outcomes[outcomes["map"] != measures.ALL_MAPS]
     rows = []
-    for i, teacher in enumerate(teachers):
-        per_map_outcomes = outcomes[
-            (outcomes["teacher"] == teacher.name) & (outcomes["map"] != measures.ALL_MAPS)
-        ]
-        wide = per_map_outcomes.pivot_table(
+    for teacher in teachers:
+        of_teacher = outcomes[outcomes["teacher"] == teacher.name]
+        wide = of_teacher.pivot_table(
             index="participant", columns=["learner", "map"], values=outcome, sort=False
         )
+        # Shape (participants, maps).
         differences = (wide[robot] - wide[against]).to_numpy()
-        over_maps, per_map = (
-            _effect(differences.mean(axis=1)),
-            [_effect(column) for column in differences.T],
-        )
-        agree = (arms_run.trace.choice == arms_run.trace.machine_choice)[:, :, 2 * i]
+        effect = _effect(differences.mean(axis=1))
+        effects_of_maps = [_effect(of_map) for of_map in differences.T]
+        arm = arms_run.arms.index((teacher.name, robot))
+        agrees = arms_run.trace.choice[:, :, arm] == arms_run.trace.machine_choice[:, :, arm]
         rows.append(
             {
                 "teacher": teacher.name,
-                "agrees": float(agree.mean()),
+                "agrees": float(agrees.mean()),
                 "difference": float(differences.mean()),
-                "d": over_maps,
-                "smallest_d": min(per_map, key=abs),
-                "needed": _needed(over_maps, power, alpha),
+                "d": effect,
+                "smallest_d": min(effects_of_maps, key=abs),
+                "needed": _needed(effect, power, alpha),
                 "needed_all_maps": needed_for_all_maps(differences, power, alpha),
             }
         )
     return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})
+
+
+def _check_comparison(config: Config, outcome: str, robot: str, against: str) -> None:
+    """Raise for an outcome or robots that cannot be compared."""
+    outcomes = measures.measures(config.steps)
+    if outcome not in outcomes:
+        raise InputError(f"outcome must be one of {', '.join(outcomes)}, not {outcome!r}")
+    if robot not in (AWARE, ADAPTIVE):
+        raise InputError(f"robot must be {AWARE} or {ADAPTIVE}, not {robot!r}")
+    if against not in (NAIVE, arms.MATCHED):
+        raise InputError(f"against must be {NAIVE} or {arms.MATCHED}, not {against!r}")
+    if robot == ADAPTIVE and against == arms.MATCHED:
+        raise InputError(
+            f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware"
+        )
 
 
 def _effect(differences: np.ndarray) -> float:

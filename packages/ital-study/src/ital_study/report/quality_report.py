@@ -1,15 +1,20 @@
 """Data quality in the report: flags, who is left out and why, and the comparison with and without them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ital import report
 from ital.report import Block
 from ital.statistics import decimals, p_value, stars
 from ital.tools.files import write as put
-from ital_study.analysis.measures import ALL_MAPS, CLAIMED, Analysis, Arm, arm, measures
+from ital_study.analysis.measures import ALL_MAPS, ARMS, CLAIMED, Analysis, Arm, arm, measures
 from ital_study.config.quality import FLAGS
 from ital_study.data.left_out import BEFORE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DECIDED = {BEFORE: "the configuration's rule, stated before the data came"}
 LATER = "the researcher, afterwards"
@@ -33,31 +38,33 @@ def write(analysis: Analysis, out: Path) -> list[Path]:
 
 
 def summary(analysis: Analysis) -> str:
-    """How many people are left out, and by which rule."""
-    gone, people = analysis.left_out, len(analysis.left_out.people)
-    flags = analysis.config.quality.exclude
-    rule = (
-        f"The configuration leaves out people with a flag among {', '.join(flags)}."
-        if flags
-        else ""
-    )
+    """Say how many people are left out, and by which rule."""
+    gone = analysis.left_out
+    people = len(gone.people)
     if gone.everybody:
-        words = (
-            f"The rule and the researcher leave out everybody who finished ({people}). Nobody is left "
-            "to analyse; tests_full.csv still compares everybody."
+        summary_of_people = (
+            f"The rule and the researcher leave out everybody who finished ({people}). "
+            "Nobody is left to analyse; tests_full.csv still compares everybody."
         )
     elif gone.size:
-        words = (
-            f"{gone.size} of {people} people who finished are left out of everything in this report except the "
-            "comparison in the section on data quality, which shows everybody as well."
+        summary_of_people = (
+            f"{gone.size} of {people} people who finished are left out of everything in this report "
+            "except the comparison in the section on data quality, which shows everybody as well."
         )
     else:
-        words = f"Nobody of the {people} people who finished is left out: the full and the filtered analysis agree."
-    return " ".join(filter(None, (words, rule)))
+        summary_of_people = (
+            f"Nobody of the {people} people who finished is left out: "
+            "the full and the filtered analysis agree."
+        )
+    flags = analysis.config.quality.exclude
+    if not flags:
+        return summary_of_people
+    rule = f"The configuration leaves out people with a flag among {', '.join(flags)}."
+    return f"{summary_of_people} {rule}"
 
 
 def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
-    """The section of the report: the rule, the reasons, both comparisons side by side, and all flags.
+    """Return the section of the report: the rule, the reasons, both comparisons side by side, and all flags.
 
     Args:
         analysis: The analysis.
@@ -67,14 +74,14 @@ def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
     Returns:
         The blocks.
     """
-    tables = (
-        [reasons_table(analysis), *both(analysis, first, second)] if analysis.left_out.size else []
-    )
-    return [report.paragraph(summary(analysis)), *tables, flags_table(analysis)]
+    section = [report.paragraph(summary(analysis))]
+    if analysis.left_out.size:
+        section += [reasons_table(analysis), *both(analysis, first, second)]
+    return [*section, flags_table(analysis)]
 
 
 def nobody_blocks(analysis: Analysis) -> list[Block]:
-    """The same section if everybody is left out: without a comparison.
+    """Return the same section if everybody is left out: without a comparison.
 
     Args:
         analysis: The analysis.
@@ -86,7 +93,7 @@ def nobody_blocks(analysis: Analysis) -> list[Block]:
 
 
 def reasons_table(analysis: Analysis) -> Block:
-    """Why people are left out; somebody with two reasons counts under both."""
+    """Return why people are left out; somebody with two reasons counts under both."""
     reasons = analysis.left_out.reasons
     counts = Counter(zip(reasons["decided"], reasons["reason"], strict=True))
     rows = [
@@ -98,8 +105,9 @@ def reasons_table(analysis: Analysis) -> Block:
 
 
 def flags_table(analysis: Analysis) -> Block:
-    """How many people have each flag, and whether it leaves them out."""
-    quality, people = analysis.config.quality, analysis.left_out.people
+    """Return how many people have each flag, and whether it leaves them out."""
+    quality = analysis.config.quality
+    people = analysis.left_out.people
     texts = quality.texts()
     rows = [
         [
@@ -120,31 +128,62 @@ def flags_table(analysis: Analysis) -> Block:
 
 
 def both(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
-    """The comparison of two arms on every map, with everybody and without those left out, for each main outcome."""
-    titles, heads = measures(analysis.config.steps), ["map"]
-    for whose in ("everybody", "filtered"):
-        heads += [f"n, {whose}", "difference", "95 % interval", "p (Holm)"]
-    found = []
+    """Return the comparison of two arms on every map, for each main outcome.
+
+    It shows everybody beside those who are not left out.
+    """
+    titles = measures(analysis.config.steps)
+    heads = ["map"]
+    for people in ("everybody", "filtered"):
+        heads += [f"n, {people}", "difference", "95 % interval", "p (Holm)"]
+    tables = []
     for outcome in CLAIMED:
-        digits = 3 if outcome.startswith("policy") else 1 if outcome.startswith("reward") else 2
-        cells: dict[str, list[str]] = {}
+        # A row per map: its name, the cells of everybody, the cells of those who are not left out.
+        rows: dict[str, list[str]] = {}
         for tests in (analysis.full, analysis.tests):
-            own = (
-                (tests["teacher"] == first[0])
-                & (tests["first"] == first[1])
-                & (tests["outcome"] == outcome)
-            )
-            own &= (tests["second_teacher"] == second[0]) & (tests["second"] == second[1])
-            for row in tests[own].to_dict("records"):
-                where = "mean over maps" if row["map"] == ALL_MAPS else str(row["map"])
-                cells.setdefault(where, [where]).extend(
-                    [
-                        str(row["n"]),
-                        decimals(row["difference"], digits),
-                        f"{decimals(row['low'], digits)} … {decimals(row['high'], digits)}",
-                        f"{p_value(row['p_holm'])} {stars(row['p_holm'])}".strip(),
-                    ]
-                )
-        caption = f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}, with and without those left out"
-        found.append(report.table(heads, cells.values(), caption=caption, numbers_from=1))
-    return found
+            for test in tests_of(tests, outcome, first, second).to_dict("records"):
+                name = "mean over maps" if test["map"] == ALL_MAPS else str(test["map"])
+                rows.setdefault(name, [name]).extend(_test_cells(test, digits_of(outcome)))
+        caption = (
+            f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}, "
+            "with and without those left out"
+        )
+        tables.append(report.table(heads, rows.values(), caption=caption, numbers_from=1))
+    return tables
+
+
+def _test_cells(test: Mapping[Any, Any], digits: int) -> list[str]:
+    return [
+        str(test["n"]),
+        decimals(test["difference"], digits),
+        f"{decimals(test['low'], digits)} … {decimals(test['high'], digits)}",
+        f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip(),
+    ]
+
+
+def tests_of(tests: "pd.DataFrame", outcome: str, first: Arm, second: Arm) -> "pd.DataFrame":
+    """Select the tests of an outcome between two arms.
+
+    Args:
+        tests: The table of tests.
+        outcome: The outcome.
+        first: The arm of the comparison.
+        second: The arm that it is compared with.
+
+    Returns:
+        Their rows: one per map, and one over maps.
+    """
+    arms = dict(zip(ARMS, (*first, *second), strict=True))
+    selected = tests["outcome"] == outcome
+    for column, name in arms.items():
+        selected &= tests[column] == name
+    return tests[selected]
+
+
+def digits_of(outcome: str) -> int:
+    """Return the number of digits after the point of an outcome: chances need more, rewards fewer."""
+    if outcome.startswith("policy"):
+        return 3
+    if outcome.startswith("reward"):
+        return 1
+    return 2
