@@ -241,7 +241,7 @@ def test_mnist_is_fetched_into_idx_files(tmp_path, monkeypatch):
     x, y = openml(30, 784, 20, monkeypatch, "mnist")
     monkeypatch.setenv("ITAL_DATA", str(tmp_path))
     assert len(features.get_data("mnist")) == 4
-    images = _formats.mnist(tmp_path / "mnist")
+    images = _formats.read_mnist(tmp_path / "mnist")
     assert (images.train_x.reshape(20, 784) == x[:20]).all()
     assert images.test_y.tolist() == y[20:].astype(int).tolist()
 
@@ -251,7 +251,7 @@ def test_cifar10_is_fetched_into_python_batches(tmp_path, monkeypatch):
 
     x, _ = openml(30, 3072, 20, monkeypatch, "cifar10")
     assert len(features.get_data("cifar10", tmp_path)) == 6
-    images = _formats.cifar10(tmp_path)
+    images = _formats.read_cifar10(tmp_path)
     assert (images.train_x.transpose(0, 3, 1, 2).reshape(20, 3072) == x[:20]).all()
 
 

@@ -38,7 +38,7 @@ def test_pairs_are_those_of_the_trajectories(pairs):
         )
     assert pairs.positives("consecutive") is pairs.consecutive
     assert pairs.positives("any") is pairs.later
-    both = _equations.joined([pairs, pairs])
+    both = _equations.joined_pairs([pairs, pairs])
     np.testing.assert_array_equal(
         both.codes[both.negatives], np.concatenate([pairs.codes[pairs.negatives]] * 2)
     )
@@ -82,7 +82,7 @@ class Stop(Exception):
 def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr(_equations, "NETWORKS", ("5", "4"))
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    whole = features.load(_equations.build(tmp_path / "whole.npz", recipe=SMALL))
+    whole = features.load(_equations.build_equations(tmp_path / "whole.npz", recipe=SMALL))
     assert not (tmp_path / "whole.npz.building").exists()
     told = []
 
@@ -92,10 +92,10 @@ def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
             raise Stop
 
     with pytest.raises(Stop):
-        _equations.build(tmp_path / "half.npz", recipe=SMALL, show=interrupt)
+        _equations.build_equations(tmp_path / "half.npz", recipe=SMALL, show=interrupt)
     before = len(told)
     half = features.load(
-        _equations.build(
+        _equations.build_equations(
             tmp_path / "half.npz", recipe=SMALL, show=lambda done, text: told.append(text)
         )
     )
@@ -109,12 +109,12 @@ def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
         rtol=1e-6,
     )
     assert whole.test_views["5"].shape == (10, 5)
-    lines = _equations.check(tmp_path / "whole.npz")
+    lines = _equations.check_equations(tmp_path / "whole.npz")
     assert any("learner 5" in line for line in lines)
 
     other = whole._replace(weights={**whole.weights, "4/00": 2 * whole.weights["4/00"]})
     with pytest.raises(InputError, match="rows of 4 are not"):
-        _equations.check(features.save(other, tmp_path / "other.npz"))
+        _equations.check_equations(features.save(other, tmp_path / "other.npz"))
 
 
 def test_training_lowers_the_loss(pairs, tmp_path):
@@ -124,7 +124,7 @@ def test_training_lowers_the_loss(pairs, tmp_path):
         )
 
     recipe = SMALL._replace(epochs=3, batch=128, rate=3e-3, positives="any")
-    trained = _equations.train(
+    trained = _equations.train_on_pairs(
         5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None
     )
     assert loss(trained) < 0.9 * loss(Network(5, jax.random.key(0)))

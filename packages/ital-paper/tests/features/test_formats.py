@@ -10,7 +10,7 @@ from tests.features import data
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_mnist_is_read_from_idx_files(tmp_path, zipped):
-    images = _formats.mnist(data.write_mnist(tmp_path, zipped=zipped))
+    images = _formats.read_mnist(data.write_mnist(tmp_path, zipped=zipped))
     assert images.train_x.shape == (200, 8, 8, 1)
     assert images.test_x.shape == (60, 8, 8, 1)
     x, y = data.digits(np.random.default_rng(0), 200)
@@ -19,7 +19,7 @@ def test_mnist_is_read_from_idx_files(tmp_path, zipped):
 
 
 def test_cifar10_is_read_from_python_batches(tmp_path):
-    images = _formats.cifar10(data.write_cifar10(tmp_path / "cifar-10-batches-py").parent)
+    images = _formats.read_cifar10(data.write_cifar10(tmp_path / "cifar-10-batches-py").parent)
     assert images.train_x.shape == (100, 32, 32, 3)
     batch = pickle.loads(
         (tmp_path / "cifar-10-batches-py/data_batch_2").read_bytes(), encoding="bytes"
@@ -31,7 +31,7 @@ def test_cifar10_is_read_from_python_batches(tmp_path):
 
 
 def test_tiny_imagenet_is_read_from_its_folders(tmp_path):
-    photos = _formats.tiny_imagenet(data.write_tiny_imagenet(tmp_path))
+    photos = _formats.read_tiny_imagenet(data.write_tiny_imagenet(tmp_path))
     assert (len(photos.train), len(photos.test), photos.classes) == (24, 9, 3)
     assert (
         photos.train_y.tolist() == [0] * 8 + [1] * 8 + [2] * 8
@@ -90,7 +90,7 @@ def cut(file, to):
 def test_broken_mnist_is_refused(tmp_path, damage, message):
     damage(data.write_mnist(tmp_path))
     with pytest.raises(ValueError, match=message):
-        _formats.mnist(tmp_path)
+        _formats.read_mnist(tmp_path)
 
 
 class Harmful:
@@ -115,25 +115,25 @@ def test_broken_cifar10_is_refused(tmp_path, capsys, content, message):
     if content is not None:
         (tmp_path / "data_batch_3").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        _formats.cifar10(tmp_path)
+        _formats.read_cifar10(tmp_path)
     assert capsys.readouterr().out == ""
 
 
 def test_broken_tiny_imagenet_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no folder train"):
-        _formats.tiny_imagenet(tmp_path)
+        _formats.read_tiny_imagenet(tmp_path)
     data.write_tiny_imagenet(tmp_path)
-    photos = _formats.tiny_imagenet(tmp_path)
+    photos = _formats.read_tiny_imagenet(tmp_path)
     cut(photos.train[0], 50)
     with pytest.raises(ValueError, match="cannot read the image"):
         _formats.read_photo(photos.train[0], 16)
     annotations = tmp_path / "val/val_annotations.txt"
     annotations.write_text("v0.JPEG\tn9999\n")
     with pytest.raises(ValueError, match="line 1: expected a file and a known class"):
-        _formats.tiny_imagenet(tmp_path)
+        _formats.read_tiny_imagenet(tmp_path)
     annotations.write_text("nowhere.JPEG\tn0010\n")
     with pytest.raises(ValueError, match="does not exist"):
-        _formats.tiny_imagenet(tmp_path)
+        _formats.read_tiny_imagenet(tmp_path)
     annotations.unlink()
     with pytest.raises(ValueError, match="cannot read"):
-        _formats.tiny_imagenet(tmp_path)
+        _formats.read_tiny_imagenet(tmp_path)

@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_features_built_with_the_same_seed(tmp_path, monke
     )
     assert (pixels.labels == networks.labels).all()
     kept = _build.kept_rows(300, 150, 3)
-    images = _formats.mnist(folder)
+    images = _formats.read_mnist(folder)
     assert (pixels.views["pixels"] == _pixels.halved(images.train_x[kept, ..., 0])).all()
     assert pixels.views["pixels"].dtype == np.uint8
     assert (

@@ -11,7 +11,14 @@ from ital.cli.options import PLATFORM
 from ital.tools.platform import set_up_jax
 
 FILES = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "tiny-imagenet-vgg")
-
+SHIPPED = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation")
+# Help texts are written here, because a docstring keeps its line breaks.
+BUILD = (
+    "Train the networks of a task and store the features they compute. Interrupted builds resume."
+)
+CHECK = (
+    "Evaluate the last layers again on the rows of a feature file, and compare with its data card."
+)
 
 features = typer.Typer(
     help="Build and check the feature files of the image and equation tasks.", no_args_is_help=True
@@ -19,8 +26,12 @@ features = typer.Typer(
 data = typer.Typer(no_args_is_help=True)
 
 
-@features.command(epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")
-def build(
+@features.command(
+    "build",
+    help=BUILD,
+    epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz",
+)
+def build_features(
     name: Annotated[
         str, typer.Argument(help=f"{', '.join(FILES)} or equation.", show_default=False)
     ],
@@ -38,18 +49,20 @@ def build(
     positives: Annotated[
         str | None,
         typer.Option(
-            help="For equation: which later states count as better: consecutive (the default) or any."
+            help="For equation: which later states count as better: "
+            "consecutive (the default) or any."
         ),
     ] = None,
     device: PLATFORM = None,
 ) -> None:
-    """Train the networks of a task and store the features they compute. Interrupted builds resume."""
+    """Build one feature file."""
     set_up_jax(device)
     from ital.tools.progress import show_progress
     from ital_paper import features as feature_files
     from ital_paper.tasks import scaled_for
 
     with contextlib.ExitStack() as stack:
+        # The display begins with the work: an error in the arguments has none.
         begin = functools.cache(
             lambda: stack.enter_context(show_progress(f"{name}: features", 1000))
         )
@@ -66,21 +79,18 @@ def build(
         print(line)
 
 
-@features.command(epilog="Example: ital features check mnist")
-def check(
+@features.command("check", help=CHECK, epilog="Example: ital features check mnist")
+def check_features(
     name: Annotated[
         str | None,
         typer.Argument(help="A feature file, or its name (default: all shipped with ital)."),
     ] = None,
 ) -> None:
-    """Evaluate the last layers again on the rows of a feature file, and compare with its data card."""
+    """Check one feature file, or all."""
     from ital_paper import features as feature_files
 
-    for file in (
-        ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation")
-        if name is None
-        else (name,)
-    ):
+    names = SHIPPED if name is None else (name,)
+    for file in names:
         for line in feature_files.check(feature_files.find(file) or Path(file)):
             print(line)
 

@@ -41,15 +41,20 @@ def simplify(
     start = equations.parse(equation)
     write = equations.latex if latex else equations.as_typed
     if how == "learned":
+        # Only the learned value needs JAX, which takes a second to load.
         set_up_jax(None)
         from ital_paper import features
 
         rewrites = equations.greedy(*features.learned_value(), start)
     else:
         rewrites = equations.simplify(start)
-    done = [equations.Rewrite("", start), *rewrites]
-    for step in done if steps else done[-1:]:
-        print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
+    path = [equations.Rewrite("", start), *rewrites]
+    end = path[-1].equation
+    if steps:
+        for step in path:
+            print(f"{step.operation:<22} {write(step.equation)}")
+    else:
+        print(write(end))
     goal = equations.simplified(start)
-    if done[-1].equation != goal:
+    if end != goal:
         print(f"the search stops here; the rules reach: {write(goal)}", file=sys.stderr)

@@ -1,4 +1,7 @@
-"""Feature files: outputs of networks on images and equations, small enough to ship; building and checking them."""
+"""Feature files: outputs of networks on images and equations, small enough to ship.
+
+Building and checking them.
+"""
 
 from ital_paper.features._build import build
 from ital_paper.features._check import check
@@ -7,6 +10,16 @@ from ital_paper.features._get import get_data
 from ital_paper.features._learned import equation_file, explorer, learned_value
 
 __all__ = [
-    "Features", "accuracy", "build", "check", "equation_file", "explorer", "find", "get_data", "learned_value", "load",
-    "own_folder", "save",
-]  # fmt: skip
+    "Features",
+    "accuracy",
+    "build",
+    "check",
+    "equation_file",
+    "explorer",
+    "find",
+    "get_data",
+    "learned_value",
+    "load",
+    "own_folder",
+    "save",
+]

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 import platform
 import shutil
 from collections.abc import Callable
@@ -22,9 +23,15 @@ Show = Callable[[float, str], None]
 
 
 class Source(NamedTuple):
-    """Training data of a network: rows (images or extracted features) with labels, and the test set.
+    """Training data of a network, with labels, and the test set.
 
-    The first ``rows`` rows are the data set itself; the others are variants, used only for training.
+    Attributes:
+        train_x: images or extracted features. The first ``rows`` rows are the data set itself; the
+            others are variants, used only for training.
+        train_y: their labels.
+        test_x: the rows of the test set.
+        test_y: their labels.
+        rows: the number of rows of the data set.
     """
 
     train_x: np.ndarray
@@ -35,11 +42,18 @@ class Source(NamedTuple):
 
 
 class FeatureKind(NamedTuple):
-    """A feature file that can be built: its networks (the learner's first), and how to load, make and train them.
+    """A feature file that can be built.
 
-    ``load(folder)`` reads the data; ``source(data, network, working, show)`` returns a network's training data;
-    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data. If ``beta`` is given, the
-    scale of the views is chosen for it.
+    Attributes:
+        networks: names of its networks, the learner's first.
+        load: ``load(folder)`` reads the data.
+        source: ``source(data, network, working, show)`` returns a network's training data.
+        make: ``make(network, data)`` returns a network's constructor.
+        recipe: how the networks are trained.
+        card: what the data card says of the data.
+        rows: number of training rows in the file.
+        top: the accuracies on the card: how many of the largest outputs count.
+        beta: the β of its tasks, if the scale of the views is chosen for it.
     """
 
     networks: tuple[str, ...]
@@ -53,16 +67,19 @@ class FeatureKind(NamedTuple):
     beta: float | None = None
 
 
+# ---- training data and constructors ----
+
+
 def _images(data: _formats.Images, network: str, working: Path, show: Show) -> Source:
     return Source(data.train_x, data.train_y, data.test_x, data.test_y, len(data.train_y))
 
 
 def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[..., Any]:
+    # Imported here: the networks need the extra ``features``.
     from ital_paper.features import _networks
 
-    return functools.partial(
-        getattr(_networks, constructor), int(network), side=data.train_x.shape[1]
-    )
+    make = getattr(_networks, constructor)
+    return functools.partial(make, int(network), side=data.train_x.shape[1])
 
 
 def _extracted(
@@ -73,40 +90,58 @@ def _extracted(
     working: Path,
     show: Show,
 ) -> Source:
-    """Features of all images from the frozen network, scaled to mean 0 and deviation 1 over the training rows.
+    """Return features of all images from the frozen network.
 
-    A row is the mean over an image and its mirror image. Training also uses both separately.
+    They are scaled to mean 0 and deviation 1 over the training rows. A row is the mean over an
+    image and its mirror image. Training also uses both separately.
+
+    Args:
+        make: ``make(network, device)`` makes the frozen network.
+        size: ``size(network)`` is the size of its images in pixels.
+        data: the images.
+        network: name of the network.
+        working: folder for the features of parts of the images.
+        show: called with the share of the images that is done.
     """
     import jax
 
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
     # One network serves all splits; it is not loaded if all are cached.
     extractor = functools.cache(lambda: make(network, device))
-    splits = [(split, files, mirrored) for split, files in (("train", data.train), ("test", data.test))
-              for mirrored in (False, True)]  # fmt: skip
-    total, before, features = sum(len(files) for _, files, _ in splits), 0, {}
-    for split, files, mirrored in splits:
-        first, share = before / total, len(files) / total
-        tell = lambda done, first=first, share=share: show(first + share * done, "extracting")  # noqa: E731
-        keep = working / f"{network}-{split}{'-mirrored' * mirrored}"
+    splits = {"train": data.train, "test": data.test}
+    total = 2 * sum(map(len, splits.values()))
+    before = 0
+    features = {}
+    for (split, files), mirrored in itertools.product(splits.items(), (False, True)):
+        suffix = "-mirrored" if mirrored else ""
         features[split, mirrored] = _extractors.extract_all(
-            extractor, files, size(network), keep, tell, mirrored=mirrored
+            extractor,
+            files,
+            size(network),
+            working / f"{network}-{split}{suffix}",
+            _show_share(show, before / total, len(files) / total),
+            mirrored=mirrored,
         ).astype(np.float32)
         before += len(files)
-    mean, deviation = (
-        features["train", False].mean(axis=0),
-        features["train", False].std(axis=0) + 1e-3,
-    )
-    plain, mirrored_rows, test, mirrored_test = (
+
+    # The mirrored rows and the test rows are scaled as the training rows are.
+    mean = features["train", False].mean(axis=0)
+    deviation = features["train", False].std(axis=0) + 1e-3
+    upright, turned, test_upright, test_turned = (
         (part - mean) / deviation for part in features.values()
     )
     return Source(
-        np.concatenate([(plain + mirrored_rows) / 2, plain, mirrored_rows]),
-        np.concatenate([data.train_y] * 3),
-        (test + mirrored_test) / 2,
-        data.test_y,
-        len(data.train),
+        train_x=np.concatenate([(upright + turned) / 2, upright, turned]),
+        train_y=np.concatenate([data.train_y] * 3),
+        test_x=(test_upright + test_turned) / 2,
+        test_y=data.test_y,
+        rows=len(data.train),
     )
+
+
+def _show_share(show: Show, first: float, share: float) -> Callable[[float], None]:
+    """Return a function that shows the progress of one of several extractions."""
+    return lambda done: show(first + share * done, "extracting")
 
 
 def _mlp(inputs: int, network: str, data: _formats.Photos) -> Callable[..., Any]:
@@ -115,37 +150,90 @@ def _mlp(inputs: int, network: str, data: _formats.Photos) -> Callable[..., Any]
     return functools.partial(bottleneck_mlp, inputs, data.classes)
 
 
+# ---- the kinds ----
+
 _TINY = {
-    "data": "Tiny ImageNet: the training images in the folder given, and its 10,000 validation images as test set.",
-    "caution": "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies are flattered.",
+    "data": (
+        "Tiny ImageNet: the training images in the folder given, and its 10,000 validation images "
+        "as test set."
+    ),
+    "caution": (
+        "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies "
+        "are flattered."
+    ),
 }
 _MLP = {"epochs": 60, "batch": 256, "rate": 3e-3, "optimiser": "adam", "weight_decay": 0.01}
 
 KINDS: dict[str, FeatureKind] = {
     "mnist": FeatureKind(
-        ("24", "20", "30"), _formats.mnist, _images, functools.partial(_cnn, "mnist_cnn"),
-        {"epochs": 3, "batch": 128, "rate": 2e-3, "optimiser": "adam", "weight_decay": 1e-4},
-        {"data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."},
+        networks=("24", "20", "30"),
+        load=_formats.read_mnist,
+        source=_images,
+        make=functools.partial(_cnn, "mnist_cnn"),
+        recipe={
+            "epochs": 3,
+            "batch": 128,
+            "rate": 2e-3,
+            "optimiser": "adam",
+            "weight_decay": 1e-4,
+        },
+        card={
+            "data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."
+        },
     ),
     "cifar10": FeatureKind(
-        ("9", "6", "12"), _formats.cifar10, _images, functools.partial(_cnn, "cifar_cnn"),
-        {"epochs": 40, "batch": 128, "rate": 0.1, "optimiser": "sgd", "weight_decay": 5e-4, "augment": True},
-        {"data": "CIFAR-10: the official 50,000 training and 10,000 test images."},
+        networks=("9", "6", "12"),
+        load=_formats.read_cifar10,
+        source=_images,
+        make=functools.partial(_cnn, "cifar_cnn"),
+        recipe={
+            "epochs": 40,
+            "batch": 128,
+            "rate": 0.1,
+            "optimiser": "sgd",
+            "weight_decay": 5e-4,
+            "augment": True,
+        },
+        card={"data": "CIFAR-10: the official 50,000 training and 10,000 test images."},
     ),
     "tiny-imagenet": FeatureKind(
-        ("lite1", "lite0", "lite2"), _formats.tiny_imagenet,
-        functools.partial(_extracted, _extractors.efficientnet_lite, _extractors.LITE_SIZES.__getitem__),
-        functools.partial(_mlp, 1280), _MLP,
-        {**_TINY, "extractors": "EfficientNet-Lite with ImageNet weights, pictures of 224, 240 and 260 pixels."},
-        top=(1, 5), beta=1000.0,
+        networks=("lite1", "lite0", "lite2"),
+        load=_formats.read_tiny_imagenet,
+        source=functools.partial(
+            _extracted, _extractors.efficientnet_lite, _extractors.LITE_SIZES.__getitem__
+        ),
+        make=functools.partial(_mlp, 1280),
+        recipe=_MLP,
+        card={
+            **_TINY,
+            "extractors": (
+                "EfficientNet-Lite with ImageNet weights, pictures of 224, 240 and 260 pixels."
+            ),
+        },
+        top=(1, 5),
+        beta=1000.0,
     ),
     "tiny-imagenet-vgg": FeatureKind(
-        ("16", "13", "19"), _formats.tiny_imagenet,
-        functools.partial(_extracted, _extractors.vgg, lambda network: 224), functools.partial(_mlp, 4096), _MLP,
-        {**_TINY, "extractors": "VGG with batch norm and ImageNet weights, pictures resized to 224 pixels."},
-        top=(1, 5), beta=1000.0,
+        networks=("16", "13", "19"),
+        load=_formats.read_tiny_imagenet,
+        source=functools.partial(_extracted, _extractors.vgg, lambda network: 224),
+        make=functools.partial(_mlp, 4096),
+        recipe=_MLP,
+        card={
+            **_TINY,
+            "extractors": (
+                "VGG with batch norm and ImageNet weights, pictures resized to 224 pixels."
+            ),
+        },
+        top=(1, 5),
+        beta=1000.0,
     ),
-}  # fmt: skip
+}
+# Names of features that are not trained on images; each has a module of its own.
+OTHERS = ("mnist-pixels", "equation")
+
+
+# ---- building ----
 
 
 def build(
@@ -162,7 +250,8 @@ def build(
 ) -> Path:
     """Train the networks of ``name`` and write their feature file.
 
-    Finished parts are kept in a folder beside the file until the file is complete: an interrupted build resumes there.
+    Finished parts are kept in a folder beside the file until the file is complete: an interrupted
+    build resumes there.
 
     Args:
         name: e.g. ``mnist`` or ``equation``.
@@ -171,113 +260,184 @@ def build(
         seed: seed for training and for choosing rows.
         rows: number of training rows in the file; None for the usual number.
         epochs: number of epochs; None for the usual number.
-        positives: for ``equation``, the states that training ranks above each state of a trajectory: the next one
-            ("consecutive", the default), or "any" later one.
+        positives: for ``equation``, the states that training ranks above each state of a
+            trajectory: the next one ("consecutive", the default), or "any" later one.
         show: called with the share done and a description of the current work.
-        scale: ``scale(features, beta)`` scales the views before the file is written, if their scale depends on the
-            task's β; the command passes :func:`ital_paper.tasks.scaled_for`.
+        scale: ``scale(features, beta)`` scales the views before the file is written, if their
+            scale depends on the task's β; the command passes :func:`ital_paper.tasks.scaled_for`.
 
     Returns:
         The file.
 
     Raises:
-        InputError: if there are no such features, the data cannot be read, a library is missing, or the training
-            diverged.
+        InputError: if there are no such features, the data cannot be read, a library is missing,
+            or the training diverged.
     """
-    if name not in KINDS and name not in ("mnist-pixels", "equation"):
-        raise InputError(
-            f"unknown features {name!r}: choose from {', '.join([*KINDS, 'mnist-pixels', 'equation'])}"
-        )
+    if name not in KINDS and name not in OTHERS:
+        names = ", ".join([*KINDS, *OTHERS])
+        raise InputError(f"unknown features {name!r}: choose from {names}")
     out = own_folder() / f"{name}.npz" if out is None else out
-    if out.is_dir():
-        raise InputError(f"cannot write features to {out}: it is a folder")
-    check_writable(out.parent)
-    if not 0 <= seed < 2**29:
-        raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
+    _check_target(out, seed)
     if name == "equation":
-        if data is not None:
-            raise InputError(
-                "features of equations need no data: leave out --data, the trajectories are generated"
-            )
-        _equations = with_extra("_equations")
-        recipe = (
-            _equations.EquationRecipe()
-            if positives is None
-            else _equations.EquationRecipe(positives=positives)
-        )
-        return Path(_equations.build(out, seed=seed, recipe=recipe, show=show))
+        return _build_equations(data, out, seed, positives, show)
     if positives is not None:
         raise InputError(f"positives is only for equation: {name} has none")
-    data_set = name.removesuffix("-pixels")
-    folder = data_folder(data_set) if data is None else data
-    if not folder.is_dir():
-        raise InputError(
-            f"no data for {name}: {folder} is not a folder. Name the folder with --data DIR"
-            + (
-                f", or download the data: ital data get {data_set}"
-                if data_set in ("mnist", "cifar10")
-                else ""
-            )
-        )
+    folder = _folder_of(name, data)
     if name == "mnist-pixels":
-        return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
+        return with_extra("_pixels").build_pixels(folder, out, seed=seed, rows=rows)
+
     kind = KINDS[name]
-    _training = with_extra("_training")
-    loaded = kind.load(folder)
+    if rows:
+        kind = kind._replace(rows=rows)
+    if epochs is not None:
+        kind = kind._replace(recipe={**kind.recipe, "epochs": epochs})
     working = out.with_name(f"{out.name}.building")
-    recipe = _training.Recipe(
-        **(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs})
-    )
-    views, test_views, layers, reached = {}, {}, {}, {}
-    labels = test_labels = kept = np.empty(0, int)
-    for number, network in enumerate(kind.networks):
-
-        def part(done: float, text: str, number: int = number, network: str = network) -> None:
-            show((number + done) / len(kind.networks), f"{name} {network}: {text}")
-
-        source = kind.source(loaded, network, working, part)
-        trained = _training.train(
-            kind.make(network, loaded), source.train_x, source.train_y, recipe,
-            seed=seed, checkpoint=working / f"{network}.eqx", show=part,
-        )  # fmt: skip
-        labels, test_labels = source.train_y[: source.rows], source.test_y
-        kept = kept_rows(len(labels), rows or kind.rows, seed)
-        layers[network] = _training.last_layer(trained)
-        test = _training.views(trained, source.test_x)
-        views[network] = _training.views(trained, source.train_x[kept]).astype(np.float16)
-        reached[network] = {
-            f"test_top{top}": accuracy(test, layers[network], test_labels, top) for top in kind.top
-        }
-        if network == kind.networks[0]:
-            test_views[network] = test.astype(np.float16)
-        part(1.0, f"test accuracy {reached[network]['test_top1']:.1%}")
-    classes = max(int(labels.max()) + 1, len(layers[kind.networks[0]]))
-    card = {
-        "name": name, **kind.card, "learner": kind.networks[0], "teachers": list(kind.networks[1:]),
-        "accuracy": reached, "rows": len(kept), "of_rows": len(labels), "test_rows": len(test_labels),
-        "classes": classes, "seed": seed, "recipe": recipe._asdict(), "versions": versions(),
-    }  # fmt: skip
-    small = np.uint8 if classes <= 256 else np.int32
-    for network in kind.networks:
-        if not (np.isfinite(views[network]).all() and np.isfinite(layers[network]).all()):
-            raise InputError(
-                f"training of {name} {network} diverged; its checkpoints are in {working}"
-            )
-    features = Features(
-        card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views
-    )
-    save(features if kind.beta is None else scale(features, kind.beta), out)
+    features = _train_networks(name, kind, folder, working, seed, show)
+    if kind.beta is not None:
+        features = scale(features, kind.beta)
+    save(features, out)
     shutil.rmtree(working, ignore_errors=True)
     return out
 
 
+def _check_target(out: Path, seed: int) -> None:
+    """Raise InputError for a file that cannot be written, or a seed that is too large."""
+    if out.is_dir():
+        raise InputError(f"cannot write features to {out}: it is a folder")
+    check_writable(out.parent)
+    # Equations use four seeds for each seed, which must fit into 32 bits.
+    if not 0 <= seed < 2**29:
+        raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
+
+
+def _build_equations(
+    data: Path | None, out: Path, seed: int, positives: str | None, show: Show
+) -> Path:
+    if data is not None:
+        raise InputError(
+            "features of equations need no data: leave out --data, the trajectories are generated"
+        )
+    equations = with_extra("_equations")
+    recipe = equations.EquationRecipe()
+    if positives is not None:
+        recipe = recipe._replace(positives=positives)
+    return Path(equations.build_equations(out, seed=seed, recipe=recipe, show=show))
+
+
+def _folder_of(name: str, data: Path | None) -> Path:
+    """Return the folder with the data, or say where to get them."""
+    data_set = name.removesuffix("-pixels")
+    folder = data_folder(data_set) if data is None else data
+    if not folder.is_dir():
+        fault = f"no data for {name}: {folder} is not a folder. Name the folder with --data DIR"
+        if data_set in ("mnist", "cifar10"):
+            fault += f", or download the data: ital data get {data_set}"
+        raise InputError(fault)
+    return folder
+
+
+class _Built(NamedTuple):
+    """What a trained network gives to the file."""
+
+    view: np.ndarray  # of the rows that are kept
+    test_view: np.ndarray
+    last_layer: np.ndarray
+    accuracy: dict[str, float]
+
+
+def _train_networks(
+    name: str, kind: FeatureKind, folder: Path, working: Path, seed: int, show: Show
+) -> Features:
+    """Train all networks of a kind, each from its checkpoint, and return the file's content."""
+    training = with_extra("_training")
+    data = kind.load(folder)
+    recipe = training.Recipe(**kind.recipe)
+    built: dict[str, _Built] = {}
+    labels = test_labels = kept = np.empty(0, int)
+    for number, network in enumerate(kind.networks):
+        show_part = _show_network(show, number, len(kind.networks), f"{name} {network}")
+        source = kind.source(data, network, working, show_part)
+        # Labels are those of the data set, and so the same for all networks.
+        labels = source.train_y[: source.rows]
+        test_labels = source.test_y
+        kept = kept_rows(len(labels), kind.rows, seed)
+        trained = training.train(
+            kind.make(network, data),
+            source.train_x,
+            source.train_y,
+            recipe,
+            seed=seed,
+            checkpoint=working / f"{network}.eqx",
+            show=show_part,
+        )
+        built[network] = _views_of(trained, source, kept, kind.top)
+        show_part(1.0, f"test accuracy {built[network].accuracy['test_top1']:.1%}")
+    for network, parts in built.items():
+        if not (np.isfinite(parts.view).all() and np.isfinite(parts.last_layer).all()):
+            raise InputError(
+                f"training of {name} {network} diverged; its checkpoints are in {working}"
+            )
+
+    learner, *teachers = kind.networks
+    classes = max(int(labels.max()) + 1, len(built[learner].last_layer))
+    card = {
+        "name": name,
+        **kind.card,
+        "learner": learner,
+        "teachers": teachers,
+        "accuracy": {network: parts.accuracy for network, parts in built.items()},
+        "rows": len(kept),
+        "of_rows": len(labels),
+        "test_rows": len(test_labels),
+        "classes": classes,
+        "seed": seed,
+        "recipe": recipe._asdict(),
+        "versions": versions(),
+    }
+    small = np.uint8 if classes <= 256 else np.int32
+    return Features(
+        card,
+        labels[kept].astype(small),
+        {network: parts.view for network, parts in built.items()},
+        {network: parts.last_layer for network, parts in built.items()},
+        test_labels.astype(small),
+        # Tests are the learner's: the teachers' views of them would double the file for nothing.
+        {learner: built[learner].test_view.astype(np.float16)},
+    )
+
+
+def _show_network(show: Show, number: int, count: int, title: str) -> Show:
+    """Return a function that shows the progress of one of several networks."""
+    return lambda done, text: show((number + done) / count, f"{title}: {text}")
+
+
+def _views_of(trained: Any, source: Source, kept: np.ndarray, top: tuple[int, ...]) -> _Built:
+    """Compute the views of a trained network, and its accuracies on the whole test set."""
+    training = with_extra("_training")
+    last_layer = training.last_layer(trained)
+    # Accuracies come from full precision, views are stored in half.
+    test_view = training.views(trained, source.test_x)
+    view = training.views(trained, source.train_x[kept]).astype(np.float16)
+    reached = {
+        f"test_top{most}": accuracy(test_view, last_layer, source.test_y, most) for most in top
+    }
+    return _Built(view, test_view, last_layer, reached)
+
+
 def kept_rows(count: int, rows: int, seed: int) -> np.ndarray:
-    """Indices of the data set's rows that go into a file, in order: the same for all files made with one seed."""
+    """Return the indices of the data set's rows that go into a file, in order.
+
+    They are the same for all files made with one seed.
+    """
     return np.sort(np.random.default_rng(seed).permutation(count)[:rows])
 
 
 def with_extra(module: str) -> Any:
-    """A module of this package that needs the extra ``features``; raises InputError if the extra is missing."""
+    """Import a module of this package that needs the extra ``features``.
+
+    Raises:
+        InputError: if the extra is missing.
+    """
     try:
         return importlib.import_module(f"ital_paper.features.{module}")
     except ImportError as error:
@@ -287,14 +447,18 @@ def with_extra(module: str) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything that the numbers depend on."""
+    """Return the versions of everything that the numbers depend on."""
     import equinox
     import jax
     import optax
 
     device = jax.devices()[0]
     return {
-        "ital": __version__, "jax": jax.__version__, "equinox": equinox.__version__, "optax": optax.__version__,
-        "numpy": np.__version__, "python": platform.python_version(),
+        "ital": __version__,
+        "jax": jax.__version__,
+        "equinox": equinox.__version__,
+        "optax": optax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
         "device": f"{device.platform}: {device.device_kind}",
-    }  # fmt: skip
+    }

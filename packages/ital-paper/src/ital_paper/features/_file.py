@@ -1,4 +1,7 @@
-"""Feature files: paired views of one data set through several networks, their last layers, and a data card."""
+"""Feature files: paired views of one data set through several networks.
+
+They also hold the last layers of the networks, and a data card.
+"""
 
 import hashlib
 import io
@@ -85,49 +88,64 @@ def load(file: Path) -> Features:
     """
     check_readable(file, f"the feature file {file}")
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        card = json.loads(str(arrays.pop("card")))
-        stored_checksum = card["checksum"]
-        missing = [name for name in ("labels", "test_labels") if name not in arrays]
-        missing += [name for name in ("name", "data", "learner") if name not in card]
-        if missing:
-            raise ValueError(f"it has no {missing[0]}")
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+        card, arrays = _read_archive(file)
+    except _DAMAGE as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
-    if checksum(card, arrays) != stored_checksum:
+    if checksum(card, arrays) != card["checksum"]:
         raise InputError(
             f"{file} is damaged: its checksum does not match its content; build it again"
         )
-
-    def split(prefix: str) -> dict[str, np.ndarray]:
-        return {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
-
     return Features(
         card,
         arrays["labels"],
-        split("view/"),
-        split("last/"),
+        _with_prefix(arrays, "view/"),
+        _with_prefix(arrays, "last/"),
         arrays["test_labels"],
-        split("test/"),
-        split("net/"),
+        _with_prefix(arrays, "test/"),
+        _with_prefix(arrays, "net/"),
     )
 
 
+# What reading a file that is cut short or changed may raise:
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+)
+
+
+def _read_archive(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the card and the arrays of a file; raise one of ``_DAMAGE`` if parts are missing."""
+    # Without pickles, because a file from elsewhere must not run code.
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    card = json.loads(str(arrays.pop("card")))
+    if "checksum" not in card:
+        raise KeyError("checksum")
+    missing = [name for name in ("labels", "test_labels") if name not in arrays]
+    missing += [name for name in ("name", "data", "learner") if name not in card]
+    if missing:
+        raise ValueError(f"it has no {missing[0]}")
+    return card, arrays
+
+
+def _with_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
 def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of the card (without its checksum) and of all arrays with their names, types and shapes."""
+    """Return the SHA-256 of the card (without its checksum) and of all arrays.
+
+    Names, types and shapes of the arrays count as well.
+    """
     content = {name: value for name, value in card.items() if name != "checksum"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
@@ -138,7 +156,9 @@ def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def own_folder() -> Path:
-    """Where ``ital features build`` puts its files: $ITAL_FEATURES, else the user's data folder.
+    """Return where ``ital features build`` puts its files.
+
+    This is $ITAL_FEATURES, else the user's data folder.
 
     Returns:
         The folder, which need not exist.
@@ -148,7 +168,7 @@ def own_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The feature file of that name: the user's own, else the one shipped with the package.
+    """Find the feature file of that name: the user's own, else the one shipped with the package.
 
     Args:
         name: e.g. ``mnist``.
@@ -166,7 +186,9 @@ def find(name: str) -> Path | None:
 
 
 def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
-    """The share of rows whose label is among the ``top`` largest outputs of a last layer (the first wins a tie).
+    """Return the share of rows whose label is among the largest outputs of a last layer.
+
+    The first output wins a tie.
 
     Args:
         view: features of the rows (N, d).
@@ -177,6 +199,7 @@ def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int =
     Returns:
         The share, in [0, 1].
     """
+    # The last column of a layer is its bias.
     outputs = view.astype(np.float32) @ layer[:, :-1].T + layer[:, -1]
     best = np.argsort(-outputs, axis=1, kind="stable")[:, :top]
     return float(np.mean((best == labels[:, None]).any(axis=1)))

@@ -11,7 +11,7 @@ from ital_paper.features._file import find, load
 
 
 def equation_file() -> Path:
-    """The feature file of the equation tasks.
+    """Return the feature file of the equation tasks.
 
     Returns:
         The file.
@@ -28,7 +28,7 @@ def equation_file() -> Path:
 
 
 def learned_value() -> tuple[Explorer, np.ndarray]:
-    """Features of any equation, and w* of the value function over them, as shipped with the package.
+    """Return features of any equation, and w* of the value function, as shipped.
 
     Returns:
         The features of equations, and w* (d,).
@@ -39,7 +39,9 @@ def learned_value() -> tuple[Explorer, np.ndarray]:
 
 @functools.lru_cache(maxsize=2)
 def explorer(file: Path, version: str) -> tuple[Explorer, np.ndarray]:
-    """Successors and features of equations from the learner's network, and its w*; cached for all tasks of a file.
+    """Return successors and features of equations from the learner's network, and its w*.
+
+    They are cached for all tasks of a file.
 
     Args:
         file: the feature file of the equation tasks.

@@ -20,12 +20,21 @@ from ital_paper.features._networks import Classifier
 
 
 class Recipe(NamedTuple):
-    """How a network is trained: a cosine schedule with a short warm-up to ``rate``."""
+    """How a network is trained: a cosine schedule with a short warm-up.
+
+    Attributes:
+        epochs: number of passes through the data.
+        batch: number of rows in a step.
+        rate: the learning rate after the warm-up.
+        optimiser: adam or sgd.
+        weight_decay: how much of the weights is subtracted, times the learning rate.
+        augment: whether images are flipped and shifted at random.
+    """
 
     epochs: int
     batch: int
     rate: float
-    optimiser: str  # adam or sgd
+    optimiser: str
     weight_decay: float
     augment: bool = False
 
@@ -38,24 +47,31 @@ class Trained(NamedTuple):
 
 
 def prepare(images: Array) -> Array:
-    """Bytes (B, height, width, channels) as numbers in [−1, 1], channels first; anything else unchanged."""
+    """Return bytes (B, height, width, channels) as numbers in [−1, 1], channels first.
+
+    Anything else, such as extracted features, is returned unchanged.
+    """
     if images.dtype != jnp.uint8:
         return images
     return jnp.moveaxis(images.astype(jnp.float32) / 127.5 - 1, -1, 1)
 
 
 def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
-    """Images (B, channels, height, width), flipped at random and shifted by up to ``margin`` pixels."""
+    """Flip images (B, channels, height, width) at random and shift them by up to ``margin``."""
     flip, move = jax.random.split(key)
     x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
+    # A shifted image is a window of the padded one.
     padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
     corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
-    return jax.vmap(lambda image, corner: jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:]))(
-        padded, corners
-    )
+
+    def window(image: Array, corner: Array) -> Array:
+        return jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:])
+
+    return jax.vmap(window)(padded, corners)
 
 
 def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
+    """Make the optimiser of a recipe, for so many steps per epoch."""
     total = max(2, recipe.epochs * steps)
     schedule = optax.warmup_cosine_decay_schedule(0.0, recipe.rate, max(1, total // 20), total)
     if recipe.optimiser == "adam":
@@ -76,21 +92,24 @@ def _epoch(
 ) -> tuple[Trained, Any, float]:
     """Train for one pass through the data in random order; also return the mean loss.
 
-    A GPU takes all steps in one call. A CPU takes them one by one: there, XLA's convolutions are several times slower
-    inside a loop.
+    A GPU takes all steps in one call. A CPU takes them one by one: there, XLA's convolutions are
+    several times slower inside a loop.
     """
     steps = len(x) // recipe.batch
+    data = (x, y, recipe, steps)
+    # The rows of each step (steps, batch); rows that fill no batch are left out of this epoch.
     order = jax.random.permutation(key, len(x))[: steps * recipe.batch].reshape(steps, recipe.batch)
     keys = jax.random.split(jax.random.fold_in(key, 1), steps)
+    at_once = 1 if jax.default_backend() == "cpu" else steps
     losses = []
-    for part in in_batches(steps, 1 if jax.default_backend() == "cpu" else steps):
-        data = (x, y, recipe, steps)
+    for part in in_batches(steps, at_once):
         trained, optimiser_state, loss = _steps_of(
             data, trained, optimiser_state, order[part], keys[part]
         )
         losses.append(loss)
         if part.stop % 16 == 0:
-            jax.block_until_ready(loss)  # stay at most a few steps ahead of the progress shown
+            # Calls return before they are computed: stay a few steps ahead of what is shown.
+            jax.block_until_ready(loss)
             show(part.stop / steps)
     return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
 
@@ -113,10 +132,12 @@ def _steps_of(
     ) -> tuple[Array, eqx.nn.State]:
         batch = prepare(x[rows])
         moved, key = jax.random.split(key)
-        outputs, state = eqx.combine(arrays, static)(
-            augmented(batch, moved) if recipe.augment else batch, state, key
-        )
-        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])), state
+        if recipe.augment:
+            batch = augmented(batch, moved)
+        network = eqx.combine(arrays, static)
+        outputs, state = network(batch, state, key)
+        losses = optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])
+        return jnp.mean(losses), state
 
     def step(
         carry: tuple[Any, ...], batch: tuple[Array, PRNGKeyArray]
@@ -128,6 +149,7 @@ def _steps_of(
 
     carry = (arrays, trained.state, optimiser_state)
     if len(order) == 1:
+        # Without a loop, whose convolutions are slow on a CPU.
         (arrays, state, optimiser_state), losses = step(carry, (order[0], keys[0]))
     else:
         (arrays, state, optimiser_state), losses = jax.lax.scan(step, carry, (order, keys))
@@ -144,34 +166,48 @@ def train(
     checkpoint: Path,
     show: Callable[[float, str], None] = lambda done, text: None,
 ) -> Trained:
-    """Train a network, from the last epoch in ``checkpoint`` if it has the same recipe, seed and data.
+    """Train a network, from the last epoch in its checkpoint if there is one.
 
-    ``show`` is called with the share of epochs done and a text with the last loss.
+    Args:
+        make: makes the network from a random key.
+        x: the rows (N, …).
+        y: their labels (N,).
+        recipe: how it is trained.
+        seed: seed of the training.
+        checkpoint: file that holds the last epoch; it is used if it has the same recipe, seed and
+            data.
+        show: called with the share of epochs done and a text with the last loss.
     """
     key = jax.random.key(seed)
     trained = Trained(*eqx.nn.make_with_state(make)(jax.random.fold_in(key, 0)))
-    batch = min(recipe.batch, len(x))
-    recipe = recipe._replace(batch=batch)
-    optimiser_state = _optimiser(recipe, len(x) // batch).init(
-        eqx.filter(trained.network, eqx.is_inexact_array)
-    )
+    recipe = recipe._replace(batch=min(recipe.batch, len(x)))
+    optimiser = _optimiser(recipe, len(x) // recipe.batch)
+    optimiser_state = optimiser.init(eqx.filter(trained.network, eqx.is_inexact_array))
     identity = json.dumps(
         [recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__]
     )
     done, (trained, optimiser_state) = resume(checkpoint, identity, (trained, optimiser_state))
-    data = jnp.asarray(x), jnp.asarray(y)
+    data = (jnp.asarray(x), jnp.asarray(y))
     for epoch in range(done, recipe.epochs):
-
-        def part(share: float, epoch: int = epoch) -> None:
-            show((epoch + share) / recipe.epochs, f"epoch {epoch + 1} of {recipe.epochs}")
-
-        key_now = jax.random.fold_in(key, epoch + 1)
+        # A key for each epoch, so that a resumed training ends as an uninterrupted one.
         trained, optimiser_state, value = _epoch(
-            trained, optimiser_state, *data, key_now, recipe, part
+            trained,
+            optimiser_state,
+            *data,
+            jax.random.fold_in(key, epoch + 1),
+            recipe,
+            _show_epoch(show, epoch, recipe.epochs),
         )
         keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
         show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
     return trained
+
+
+def _show_epoch(
+    show: Callable[[float, str], None], epoch: int, epochs: int
+) -> Callable[[float], None]:
+    """Return a function that shows the progress of one epoch."""
+    return lambda share: show((epoch + share) / epochs, f"epoch {epoch + 1} of {epochs}")
 
 
 def _digest(*arrays: np.ndarray) -> str:
@@ -191,7 +227,10 @@ def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
 
 
 def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
-    """The number of epochs or steps done and their result; 0 if the checkpoint has another identity or is broken."""
+    """Return the number of epochs or steps done, and their result.
+
+    If the checkpoint is missing, broken or has another identity, nothing is done: 0 and ``tree``.
+    """
     try:
         with checkpoint.open("rb") as stream:
             header = json.loads(stream.readline())
@@ -203,20 +242,24 @@ def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
 
 
 def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
-    """The view of every row: the input of the trained network's last layer."""
-    network, state = eqx.nn.inference_mode(trained.network), trained.state
-    parts = (jnp.asarray(x[part]) for part in in_batches(len(x), batch))
-    return np.concatenate([np.asarray(_views(network, state, part)) for part in parts])
+    """Return the view of every row (N, d): the input of the trained network's last layer."""
+    network = eqx.nn.inference_mode(trained.network)
+    parts = []
+    for rows in in_batches(len(x), batch):
+        view = _views_of_batch(network, trained.state, jnp.asarray(x[rows]))
+        parts.append(np.asarray(view))
+    return np.concatenate(parts)
 
 
 @eqx.filter_jit
-def _views(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
-    return network.views(prepare(x), state, jax.random.key(0))[0]
+def _views_of_batch(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
+    # The key is not used: dropout does nothing in inference.
+    view, _ = network.views(prepare(x), state, jax.random.key(0))
+    return view
 
 
 def last_layer(trained: Trained) -> np.ndarray:
-    """[W, b] of the last layer (K, d + 1)."""
+    """Return [W, b] of the last layer (K, d + 1)."""
     last = trained.network.last
-    return np.concatenate([np.asarray(last.weight), np.asarray(last.bias)[:, None]], axis=1).astype(
-        np.float32
-    )
+    columns = [np.asarray(last.weight), np.asarray(last.bias)[:, None]]
+    return np.concatenate(columns, axis=1).astype(np.float32)
