@@ -1,4 +1,7 @@
-"""Real images, seen by teacher and learner through different networks (supplement, "Linear Models on Real Data")."""
+"""Real images, seen by teacher and learner through different networks.
+
+Supplement, "Linear Models on Real Data".
+"""
 
 from ital import losses
 from ital.errors import InputError
@@ -18,9 +21,10 @@ def from_features(
     label_noise: float = 0.0,
     top5: bool = False,
 ) -> Task:
-    """Make a task from a feature file: the learner sees the view of its first network, the teacher that of ``teacher``.
+    """Make a task from a feature file.
 
-    Targets are the networks' own last layers.
+    The learner sees the view of the file's first network, the teacher that of ``teacher``. Targets
+    are the networks' own last layers.
 
     Args:
         name: name of the task.
@@ -55,7 +59,7 @@ def from_features(
 
 
 def pool_of(loaded: features.Features, teacher: str) -> Pool:
-    """The views of the learner's network and of the network ``teacher``, with their last layers as targets.
+    """Return the views of the learner's and of the teacher's network, with their targets.
 
     Args:
         loaded: the content of a feature file.
@@ -77,11 +81,16 @@ def pool_of(loaded: features.Features, teacher: str) -> Pool:
 
 
 def load_features(name: str, file: str, *networks: str) -> features.Features:
-    """The feature file that task ``name`` needs, with these networks in it."""
+    """Return the feature file that task ``name`` needs.
+
+    Raises:
+        InputError: if the file is missing, or lacks one of these networks.
+    """
     path = features.find(file)
     if path is None:
         raise InputError(
-            f"task {name!r} needs features that are not shipped: build them with ital features build {file} --data DIR"
+            f"task {name!r} needs features that are not shipped: "
+            f"build them with ital features build {file} --data DIR"
         )
     loaded = features.load(path)
     for network in networks:
@@ -102,13 +111,12 @@ def mnist(teacher: int, *, label_noise: float = 0.0) -> Task:
     Returns:
         The task.
     """
-    title = f"MNIST, teacher {teacher}-D"
     return from_features(
         f"mnist-{teacher}",
         "mnist",
         str(teacher),
         beta=30000.0,
-        title=title,
+        title=f"MNIST, teacher {teacher}-D",
         label_noise=label_noise,
     )
 
@@ -157,7 +165,8 @@ def tiny_imagenet(teacher: str, *, label_noise: float = 0.0) -> Task:
 
 
 def tiny_imagenet_vgg(teacher: int, *, label_noise: float = 0.0) -> Task:
-    """Tiny ImageNet through VGG-16 (learner) and VGG-13 or 19 (teacher), features to be built. β = 1000.
+    """Tiny ImageNet through VGG-16 (learner) and VGG-13 or 19 (teacher), features to be built.
+    β = 1000.
 
     Args:
         teacher: layers of the teacher's network, 13 or 19.

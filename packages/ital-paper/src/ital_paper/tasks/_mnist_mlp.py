@@ -1,4 +1,7 @@
-"""MNIST pictures for a learner with a neural network, taught through the features of another network."""
+"""MNIST pictures for a learner with a neural network.
+
+It is taught through the features of another network.
+"""
 
 import numpy as np
 
@@ -10,7 +13,8 @@ from ital_paper.tasks._images import load_features
 
 
 def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
-    """MNIST images for an MLP learner (all layers learn), taught through another network's features; try --lr 0.05.
+    """MNIST images for an MLP learner (all layers learn), taught through another network's
+    features; try --lr 0.05.
 
     Args:
         teacher: features of the teacher's network, 20 or 30.
@@ -24,13 +28,13 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         InputError: if the two feature files hold different rows, or one is missing.
     """
     name = "mnist-mlp"
-    pixels, networks = (
-        load_features(name, "mnist-pixels"),
-        load_features(name, "mnist", str(teacher)),
-    )
+    pixels = load_features(name, "mnist-pixels")
+    networks = load_features(name, "mnist", str(teacher))
+    # Row i of one file must be row i of the other. Rows of one class would not be noticed here.
     if not np.array_equal(pixels.labels, networks.labels):
         raise InputError(
-            f"task {name!r}: mnist-pixels and mnist hold different rows: build both from one data set with one seed"
+            f"task {name!r}: mnist-pixels and mnist hold different rows: "
+            "build both from one data set with one seed"
         )
     view = pixels.card["learner"]
     pool = Pool(
@@ -38,7 +42,8 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         teacher_x=networks.views[str(teacher)],
         labels=pixels.labels.astype(np.int32),
         teacher_target=networks.last_layers[str(teacher)],
-        learner_target=None,  # many weights give the same outputs
+        # Many weights give the same outputs, so no weights are the target.
+        learner_target=None,
         test_x=pixels.test_views[view] / np.float32(255),
         test_labels=pixels.test_labels.astype(np.int32),
     )
@@ -47,7 +52,8 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         pool,
         losses.cross_entropy,
         model=mlp(losses.cross_entropy, width),
-        beta=10.0,  # at η = 0.05 both steps have equal weight: 2βη = 1
+        # At η = 0.05 both steps have equal weight: 2βη = 1.
+        beta=10.0,
         title=f"MNIST pictures, MLP of {width}, teacher {teacher}-D",
         init=OWN,
         eval_every=50,

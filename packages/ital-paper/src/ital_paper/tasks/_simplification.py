@@ -1,6 +1,7 @@
-"""Equation simplification: a value function over learned features of equations (supplement, "Equation Simplification").
+"""Equation simplification: a value function over learned features of equations.
 
-In the exam, greedy search with the learner's value function simplifies fresh equations.
+Supplement, "Equation Simplification". In the exam, greedy search with the learner's value function
+simplifies fresh equations.
 """
 
 import functools
@@ -23,13 +24,14 @@ EXAM_SEED = 20211  # seed of the fresh equations, the same for all seeds and met
 def simplification(
     teacher: int, *, equations: int = 30, teacher_loss: str = "own", label_noise: float = 0.0
 ) -> Task:
-    """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
+    """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher).
+    β = 5000.
 
     Args:
         teacher: features of the teacher's network, 40 or 50.
         equations: number of fresh equations in the exam.
-        teacher_loss: the loss that the teacher assumes for its target: its "own", the paper's l(⟨ω*, x⟩, y) of
-            w*·[φ, 1], or "zero", as in the authors' code.
+        teacher_loss: the loss that the teacher assumes for its target: its "own", the paper's
+            l(⟨ω*, x⟩, y) of w*·[φ, 1], or "zero", as in the authors' code.
         label_noise: probability that a label of the pool is replaced.
 
     Returns:
@@ -67,31 +69,35 @@ def simplification(
 
 @functools.lru_cache(maxsize=8)
 def _exam(file: Path, version: str, equations: int) -> Exam:
-    """Greedy search from fresh equations with the value function w of every lane; the metric is the share that ends
-    exactly at the rule simplifier's result. The bias changes no order and is ignored.
+    """Make the exam: greedy search from fresh equations with the value function w of every lane.
+
+    The metric is the share that ends exactly at the rule simplifier's result. The bias changes no
+    order and is ignored.
     """
     rng = np.random.default_rng(EXAM_SEED)
     fresh = [equation.random_equation(rng) for _ in range(equations)]
     goals = [equation.simplified(start) for start in fresh]
 
     def accuracy(weights: np.ndarray, show: Callable[[float], None]) -> np.ndarray:
-        distinct, places = np.unique(weights, axis=0, return_inverse=True)
-        ends = equation.greedy_ends(features.explorer(file, version)[0], fresh, distinct, show)
-        right = [[end == goal for end in row] for row, goal in zip(ends, goals, strict=True)]
-        return np.mean(right, axis=0)[places.reshape(-1)]
+        explorer, _ = features.explorer(file, version)
+        # At the start, for example, many lanes have the same weights: each is searched with once.
+        distinct, row_of_lane = np.unique(weights, axis=0, return_inverse=True)
+        ends = equation.greedy_ends(explorer, fresh, distinct, show)
+        right = np.empty((equations, len(distinct)), bool)
+        for i, goal in enumerate(goals):
+            right[i] = [end == goal for end in ends[i]]
+        return right.mean(axis=0)[row_of_lane.reshape(-1)]
 
     def take(params: Params, show: Callable[[float], None]) -> dict[str, np.ndarray]:
-        weights = np.asarray(params)[..., 0, :-1]
-        return {
-            "accuracy": accuracy(weights.reshape(-1, weights.shape[-1]), show).reshape(
-                weights.shape[:-1]
-            )
-        }
+        weights = np.asarray(params)[..., 0, :-1]  # (…, d): without the bias
+        lanes = weights.reshape(-1, weights.shape[-1])
+        return {"accuracy": accuracy(lanes, show).reshape(weights.shape[:-1])}
 
+    # Computed when it is needed: the search with w* takes seconds.
     @functools.cache
     def references() -> dict[str, dict[str, float]]:
-        target = features.explorer(file, version)[1]
-        reference = float(accuracy(target[None], lambda done: None)[0])
-        return {"accuracy": {"reference": reference, "questions": equations}}
+        _, target = features.explorer(file, version)
+        (reference,) = accuracy(target[None], lambda done: None)
+        return {"accuracy": {"reference": float(reference), "questions": equations}}
 
     return Exam(EXAMS, ("accuracy",), take, references)

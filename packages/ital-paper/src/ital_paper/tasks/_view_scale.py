@@ -18,7 +18,9 @@ WIDEST = math.log(0.01), math.log(10)  # range of log(scale); half precision all
 
 
 def scaled(features: Features, scale: float) -> Features:
-    """Multiply all views by one number and the last layers' weights by its inverse, so that the outputs stay the same.
+    """Multiply all views by one number and the last layers' weights by its inverse.
+
+    The outputs stay the same.
 
     Args:
         features: the content of a feature file.
@@ -27,30 +29,31 @@ def scaled(features: Features, scale: float) -> Features:
     Returns:
         The scaled content, with ``scale`` in its card.
     """
-
-    def views(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {
-            name: (view.astype(np.float32) * scale).astype(view.dtype)
-            for name, view in given.items()
-        }
-
     layers = {
         name: np.column_stack([layer[:, :-1] / scale, layer[:, -1]]).astype(layer.dtype)
         for name, layer in features.last_layers.items()
     }
     return features._replace(
         card={**features.card, "scale": features.card.get("scale", 1.0) * scale},
-        views=views(features.views),
-        test_views=views(features.test_views),
+        views=_scaled_views(features.views, scale),
+        test_views=_scaled_views(features.test_views, scale),
         last_layers=layers,
     )
 
 
-def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
-    """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds (cooperative, uniform start).
+def _scaled_views(views: dict[str, np.ndarray], scale: float) -> dict[str, np.ndarray]:
+    # Half precision would round the factor as well.
+    return {
+        name: (view.astype(np.float32) * scale).astype(view.dtype) for name, view in views.items()
+    }
 
-    The paper chooses β so that the most probable example has a probability of about 80 % at the start. This depends on
-    the length of the features, which the paper does not give.
+
+def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
+    """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds.
+
+    The teachers are cooperative, the start is uniform. The paper chooses β so that the most
+    probable example has a probability of about 80 % at the start. This depends on the length of
+    the features, which the paper does not give.
 
     Args:
         features: the content of a feature file with a learner's and several teachers' views.
@@ -64,20 +67,25 @@ def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = 
         InputError: if no scale gives this β.
     """
 
-    def found(log_scale: float) -> float:
+    def beta_at(log_scale: float) -> float:
         return average_beta(scaled(features, math.exp(log_scale)), seeds)
 
+    # By bisection: longer features need a smaller β.
     low, high = WIDEST
-    if not found(high) < beta < found(low):  # longer features need a smaller β
+    if not beta_at(high) < beta < beta_at(low):
         raise InputError(f"no scale of the views from 0.01 to 10 gives an automatic β of {beta:g}")
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if found(middle) > beta else (low, middle)
+        if beta_at(middle) > beta:
+            low = middle
+        else:
+            high = middle
+    # Three digits, so that the scale can be written down and typed in again.
     return scaled(features, float(f"{math.exp((low + high) / 2):.3g}"))
 
 
 def average_beta(features: Features, seeds: int | Sequence[int] = SEEDS) -> float:
-    """The mean of ``beta="auto"`` over all teachers of a feature file.
+    """Return the mean of ``beta="auto"`` over all teachers of a feature file.
 
     Args:
         features: the content of a feature file.
@@ -86,13 +94,14 @@ def average_beta(features: Features, seeds: int | Sequence[int] = SEEDS) -> floa
     Returns:
         The mean β.
     """
-    name, found = features.card["name"], []
+    name = features.card["name"]
+    betas = []
     for teacher in features.card["teachers"]:
-        task = from_pool(
-            name, pool_of(features, teacher), losses.cross_entropy, beta="auto", eval_every=1
-        )
-        found.append(float(teach(task, learner="ital", steps=1, seeds=seeds).curves["beta"].mean()))
-    return float(np.mean(found))
+        pool = pool_of(features, teacher)
+        task = from_pool(name, pool, losses.cross_entropy, beta="auto", eval_every=1)
+        taught = teach(task, learner="ital", steps=1, seeds=seeds)
+        betas.append(float(taught.curves["beta"].mean()))
+    return float(np.mean(betas))
 
 
 __all__ = ["average_beta", "scaled", "scaled_for"]

@@ -51,7 +51,7 @@ def number(text: float | str) -> float:
 
 
 def describe(make: Any) -> str:
-    """Return the first line of a constructor's docstring, with the arguments that are bound.
+    """Return the first paragraph of a constructor's docstring, with the arguments that are bound.
 
     Args:
         make: the constructor.
@@ -67,7 +67,9 @@ def describe(make: Any) -> str:
             return str(error)
     # A registry may hold partials, whose own docstring is that of functools.partial.
     docstring = getattr(make, "func", make).__doc__ or ""
-    line = docstring.strip().partition("\n")[0]
+    # A paragraph, not a line: sources have 100 columns, and a description may need more.
+    paragraph = docstring.strip().partition("\n\n")[0]
+    line = " ".join(paragraph.split())
     bound = getattr(make, "keywords", {})
     if bound:
         line += f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}."
