@@ -1,5 +1,7 @@
-// A jsPsych plugin: a person shows one arrow to a robot that `ital study learner` serves. Each trial is one step; trials
-// of one session teach the same robot. The script defines `jsPsychItalTeach`, loaded by a script tag or by `import`.
+// A jsPsych plugin: a person shows one arrow to a robot that `ital study learner` serves. Each
+// trial is one step; trials
+// of one session teach the same robot. The script defines `jsPsychItalTeach`, loaded by a script
+// tag or by `import`.
 
 {
   const TYPE = globalThis.jsPsychModule?.ParameterType ?? {
@@ -51,7 +53,8 @@
   const VISIBLE = 0.05; // changes of a belief below this cannot be seen
 
   const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-  const fill = (text, values) => text.replace(/\{(\w+)\}/g, (braces, name) => values[name] ?? braces);
+  const fill = (text, values) =>
+    text.replace(/\{(\w+)\}/g, (braces, name) => values[name] ?? braces);
 
   function node(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
@@ -65,17 +68,28 @@
 
   class Refusal extends Error {}
 
-  /** Ask the learner, and keep asking while it does not answer: it stores nothing, so that repeating is harmless. */
+  /**
+   * Ask the learner, and keep asking while it does not answer: it stores nothing, so that repeating
+   * is harmless.
+   */
   async function ask(address, body, trouble) {
-    const posted = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    const posted = {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    };
     for (let pause = 500; ; pause = Math.min(2 * pause, 8000)) {
       try {
         const answer = await fetch(address, body === null ? {} : posted);
         if (answer.ok) return await answer.json();
-        if (answer.status < 500 && answer.status !== 429) throw new Refusal((await answer.json()).error);
+        if (answer.status < 500 && answer.status !== 429) {
+          throw new Refusal((await answer.json()).error);
+        }
       } catch (error) {
         if (error instanceof Refusal) throw error;
-        console.warn(`${address} does not answer. Was it started with --allow-origin ${location.origin}?`);
+        console.warn(
+          `${address} does not answer. Was it started with --allow-origin ${location.origin}?`,
+        );
       }
       trouble();
       await wait(pause);
@@ -122,7 +136,8 @@
       this.button = node("button", { class: "jspsych-btn", disabled: true }, this.labels.confirm);
       this.maps = node("div", { class: "ital-maps" });
       const look = trial.numbers ? "ital-teach ital-numbers" : "ital-teach";
-      this.form = node("form", { class: look, lang: trial.language }, this.maps, this.status, this.button);
+      const shape = { class: look, lang: trial.language };
+      this.form = node("form", shape, this.maps, this.status, this.button);
       if (trial.prompt !== null) {
         const prompt = node("div", { class: "ital-prompt" });
         prompt.innerHTML = trial.prompt;
@@ -154,16 +169,20 @@
         const rows = Array.from({ length: robot.size }, (_, row) =>
           node("tr", {}, ...all.slice(row * robot.size, (row + 1) * robot.size)),
         );
-        return node("table", { class: `ital-map ital-${kind}` }, node("caption", {}, this.labels[kind]), ...rows);
+        const caption = node("caption", {}, this.labels[kind]);
+        return node("table", { class: `ital-map ital-${kind}` }, caption, ...rows);
       });
-      const choices = node("div", { role: "radiogroup", "aria-label": this.labels.arrows }, panels[0]);
+      const group = { role: "radiogroup", "aria-label": this.labels.arrows };
+      const choices = node("div", group, panels[0]);
       this.maps.replaceChildren(choices, panels[1], panels[2]);
       robot.truth.forEach((value, cell) => {
         this.cells.truth[cell].classList.toggle("ital-bad", value < 0);
         this.#value("truth", cell, value, 0);
       });
       this.learned(robot.scene);
-      const reading = candidates.map((_, i) => i).sort((a, b) => candidates[a].cell - candidates[b].cell);
+      const reading = candidates
+        .map((_, i) => i)
+        .sort((a, b) => candidates[a].cell - candidates[b].cell);
       reading.forEach((index) => this.#arrow(index));
       this.say(this.labels.pick);
       this.radios[reading[0]].focus({ preventScroll: true });
@@ -187,7 +206,9 @@
       const sign = Math.abs(value) < VISIBLE ? "" : value < 0 ? "−" : kind === "truth" ? "★" : "+";
       const mark = node("span", { class: "ital-mark", "aria-hidden": "true" });
       mark.textContent = this.trial.numbers ? this.decimal(value, digits) : sign;
-      if (!this.trial.numbers && kind === "belief") mark.style.setProperty("--strength", Math.abs(strength));
+      if (!this.trial.numbers && kind === "belief") {
+        mark.style.setProperty("--strength", Math.abs(strength));
+      }
       td.querySelectorAll(".ital-mark, .ital-spoken").forEach((old) => old.remove());
       td.prepend(mark, node("span", { class: "ital-spoken" }, this.decimal(value, digits)));
     }
@@ -210,7 +231,9 @@
       return shape;
     }
 
-    /** An arrow to pick: a radio button on the true map, and a second label for it on the belief. */
+    /**
+     * An arrow to pick: a radio button on the true map, and a second label for it on the belief.
+     */
     #arrow(index) {
       const { robot, labels } = this;
       const arrow = this.candidates[index];
@@ -222,7 +245,13 @@
         truth: this.decimal(robot.truth[cell], 0),
         belief: this.decimal(robot.scene.belief[cell], 1),
       });
-      const radio = node("input", { type: "radio", name: "ital-arrow", id, value: index, "aria-label": name });
+      const radio = node("input", {
+        type: "radio",
+        name: "ital-arrow",
+        id,
+        value: index,
+        "aria-label": name,
+      });
       radio.addEventListener("change", () => this.#pick(index));
       this.radios[index] = radio;
       const label = () => node("label", { class: "ital-choice", for: id }, this.#shape(arrow));
@@ -238,7 +267,8 @@
       this.form.querySelectorAll(".ital-choice").forEach((label) => {
         label.classList.toggle("ital-chosen", label.htmlFor === `ital-arrow-${index}`);
       });
-      this.say(fill(this.labels.picked, { ...this.robot.place(arrow.cell), direction: this.#direction(arrow) }));
+      const picked = { ...this.robot.place(arrow.cell), direction: this.#direction(arrow) };
+      this.say(fill(this.labels.picked, picked));
       this.button.disabled = false;
       this.onpick();
     }
@@ -301,7 +331,10 @@
         robot: { type: TYPE.STRING, default: "aware" },
         /** Start and candidates follow from it; null lets the learner draw one. */
         number: { type: TYPE.INT, default: null },
-        /** Trials of one session teach one robot; null makes one session of each server, map, robot and number. */
+        /**
+         * Trials of one session teach one robot; null makes one session of each server, map, robot
+         * and number.
+         */
         session: { type: TYPE.STRING, default: null },
         /** Arrows of this step, as [{cell, action}]; null takes those of the study. */
         candidates: { type: TYPE.OBJECT, default: null },
@@ -360,7 +393,10 @@
       const { state, belief } = robot.scene;
       const candidates = trial.candidates ?? robot.scene.candidates;
       if (!candidates) {
-        throw new Error(`ital-teach: the study has arrows for ${state.step} steps only; give candidates of your own`);
+        throw new Error(
+          `ital-teach: the study has arrows for ${state.step} steps only; ` +
+            "give candidates of your own",
+        );
       }
       view.draw(robot, candidates);
       const answer = view.choice();
@@ -370,13 +406,25 @@
       await view.update(belief, robot.scene, duration);
       const { map, robot: kind, number, step } = state;
       const { plan, signals } = robot.scene;
-      return { map, robot: kind, number, step, candidates, choice, ...times, belief: robot.scene.belief, plan, signals };
+      return {
+        map,
+        robot: kind,
+        number,
+        step,
+        candidates,
+        choice,
+        ...times,
+        belief: robot.scene.belief,
+        plan,
+        signals,
+      };
     }
 
     #robot(trial) {
       if (!sessions.has(this.jsPsych)) sessions.set(this.jsPsych, new Map());
       const robots = sessions.get(this.jsPsych);
-      const name = trial.session ?? JSON.stringify([trial.server, trial.map, trial.robot, trial.number]);
+      const robot = [trial.server, trial.map, trial.robot, trial.number];
+      const name = trial.session ?? JSON.stringify(robot);
       if (!robots.has(name)) robots.set(name, new Robot(trial));
       return robots.get(name);
     }

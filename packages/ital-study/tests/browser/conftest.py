@@ -109,10 +109,12 @@ def browser():
         yield opened
 
 
-# Pauses for the reader are cut to a tenth to keep the tests quick; what is sent and shown stays the same.
+# Pauses for the reader are cut to a tenth to keep the tests quick; what is sent and shown stays the
+# same.
 HURRY = """{
   const wait = window.setTimeout;
-  window.setTimeout = (work, pause, ...rest) => wait(work, pause <= 1500 ? pause / 10 : pause, ...rest);
+  window.setTimeout = (work, pause, ...rest) =>
+    wait(work, pause <= 1500 ? pause / 10 : pause, ...rest);
 }"""
 
 
@@ -151,7 +153,9 @@ EXPECTED = (
 
 
 def watch(page, troubles):
-    """Record what no page may do: fail in a script, violate the content policy, or contact another host."""
+    """Record what no page may do: fail in a script, violate the content policy, or contact another
+    host.
+    """
     page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
     page.on(
         "console",
@@ -363,6 +367,7 @@ def axe():
     )
     if not path.is_file():
         pytest.skip(
-            "axe-core is not there: npm install --prefix build/node axe-core, or set ITAL_AXE to axe.min.js"
+            "axe-core is not there: npm install --prefix build/node axe-core, "
+            "or set ITAL_AXE to axe.min.js"
         )
     return path.read_text(encoding="utf-8")

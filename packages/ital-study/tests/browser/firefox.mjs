@@ -1,5 +1,6 @@
-// A participant in Firefox, driven over WebDriver BiDi: `node firefox.mjs JSON`, with modules, browser, address and
-// answers. Prints what was seen as JSON. Pages are told apart by their parts, not by their words.
+// A participant in Firefox, driven over WebDriver BiDi: `node firefox.mjs JSON`, with modules,
+// browser, address and answers. Prints what was seen as JSON. Pages are told apart by their parts,
+// not by their words.
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -7,7 +8,10 @@ import path from "node:path";
 const { modules, browser, address, answers } = JSON.parse(process.argv[2]);
 const puppeteer = createRequire(path.join(modules, "anything"))("puppeteer-core");
 
-/** Runs in the page: which part of the study it shows, and a text that changes with every page and step. */
+/**
+ * Runs in the page: which part of the study it shows, and a text that changes with every page and
+ * step.
+ */
 function look() {
   const has = (selector) => document.querySelector(selector) !== null;
   const text = (selector) => document.querySelector(selector)?.textContent ?? "";
@@ -26,7 +30,8 @@ function look() {
 // Pauses for the reader are cut to a tenth, as in the other tests.
 function hurry() {
   const wait = window.setTimeout;
-  window.setTimeout = (work, pause, ...rest) => wait(work, pause <= 1500 ? pause / 10 : pause, ...rest);
+  window.setTimeout = (work, pause, ...rest) =>
+    wait(work, pause <= 1500 ? pause / 10 : pause, ...rest);
 }
 
 /** The pages' content policy forbids what puppeteer's own waiting does inside the page. */
@@ -39,7 +44,14 @@ async function until(holds) {
 }
 
 const fox = await puppeteer.launch({ browser: "firefox", executablePath: browser, headless: true });
-const seen = { browser: await fox.version(), stages: [], inputs: [], troubles: [], code: null, done_after_reload: null };
+const seen = {
+  browser: await fox.version(),
+  stages: [],
+  inputs: [],
+  troubles: [],
+  code: null,
+  done_after_reload: null,
+};
 try {
   const page = await fox.newPage();
   page.setDefaultTimeout(20_000);
@@ -47,7 +59,8 @@ try {
   await page.evaluateOnNewDocument(hurry);
   page.on("pageerror", (error) => seen.troubles.push(`script: ${error.message}`));
   page.on("request", (request) => {
-    if (!request.url().startsWith(address) && !request.url().startsWith("data:")) seen.troubles.push(request.url());
+    const url = request.url();
+    if (!url.startsWith(address) && !url.startsWith("data:")) seen.troubles.push(url);
   });
 
   const primary = () => page.click("main .buttons .primary");
@@ -56,7 +69,9 @@ try {
     await page.click(".confirm");
   };
   const byKeyboard = async (nth) => {
-    await until(() => page.evaluate(() => document.activeElement.getAttribute("role") === "option"));
+    await until(() =>
+      page.evaluate(() => document.activeElement.getAttribute("role") === "option"),
+    );
     await page.keyboard.press("Home");
     for (let i = 0; i < nth; i += 1) await page.keyboard.press("ArrowDown");
     await page.keyboard.press(" ");

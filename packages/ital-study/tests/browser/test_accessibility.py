@@ -1,4 +1,7 @@
-"""axe-core finds no violation on any page in both palettes; further tests cover the colours of the maps."""
+"""axe-core finds no violation on any page in both palettes.
+
+Further tests cover the colours of the maps.
+"""
 
 import numpy as np
 import pytest
@@ -195,7 +198,7 @@ def test_palettes_are_symmetric_in_lightness(colours, name):
     assert (np.diff(light[:41]) > 0).all()  # lighter and lighter towards zero
 
 
-# What people without red (protanopia) or green (deuteranopia) cones see of linear red, green and blue
+# What people without red (protanopia) or green (deuteranopia) cones see of linear red, green, blue
 # (the projections of Viénot, Brettel and Mollon, 1999).
 BLINDNESS = {
     "protanopia": [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],

@@ -1,4 +1,7 @@
-"""The participant's path in a second browser: Firefox, driven over WebDriver BiDi by puppeteer-core."""
+"""The participant's path in a second browser.
+
+It is Firefox, driven over WebDriver BiDi by puppeteer-core.
+"""
 
 import csv
 import json
@@ -17,15 +20,17 @@ MODULES = ROOT / "build" / "node" / "node_modules"
 
 @pytest.fixture(scope="module")
 def firefox():
-    """The programs of this test; it is skipped where one is missing (``make tools`` installs them)."""
+    """The programs of this test, which is skipped where one is missing; ``make tools`` helps."""
     browser, node = shutil.which("firefox-esr") or shutil.which("firefox"), shutil.which("node")
     if browser is None or node is None:
         pytest.skip(
-            "there is no firefox or no node on this machine (Debian: apt install firefox-esr nodejs)"
+            "there is no firefox or no node on this machine "
+            "(Debian: apt install firefox-esr nodejs)"
         )
     if not (MODULES / "puppeteer-core").is_dir():
         pytest.skip(
-            "puppeteer-core is not there: make tools, or npm install --prefix build/node puppeteer-core@24"
+            "puppeteer-core is not there: make tools, "
+            "or npm install --prefix build/node puppeteer-core@24"
         )
     return browser, node
 

@@ -1,4 +1,6 @@
-"""The plugin for jsPsych in a browser, with the real jsPsych from npm and a learner on another origin."""
+"""The plugin for jsPsych in a browser, with the real jsPsych from npm and a learner on another
+origin.
+"""
 
 import re
 
@@ -133,7 +135,9 @@ def test_the_keyboard_is_enough(example):
 def test_its_words_are_the_same_in_every_language(example, learner):
     example.evaluate(
         """learner => {
-          const german = { type: jsPsychItalTeach, server: learner, language: "de", labels: { confirm: "Los" } };
+          const german = {
+            type: jsPsychItalTeach, server: learner, language: "de", labels: { confirm: "Los" },
+          };
           initJsPsych().run([german]);
         }""",
         learner,
@@ -162,7 +166,10 @@ def test_jspsych_can_simulate_it(page, lab, learner):
     rows = page.evaluate(
         """async (learner) => {
           const other = initJsPsych();
-          await other.simulate([{ type: jsPsychItalTeach, server: learner, map: "A", robot: "adaptive" }], "data-only");
+          const trial = {
+            type: jsPsychItalTeach, server: learner, map: "A", robot: "adaptive",
+          };
+          await other.simulate([trial], "data-only");
           return other.data.get().values();
         }""",
         learner,

@@ -1,4 +1,7 @@
-"""Every word comes from a language file, in either direction, and no page violates a rule of axe-core."""
+"""Every word comes from a language file, in either direction.
+
+No page violates a rule of axe-core.
+"""
 
 import contextlib
 import re
@@ -57,7 +60,9 @@ def pseudo_server(tmp_path_factory):
 
 
 def test_no_text_is_hard_coded_and_every_page_runs_from_right_to_left(page, pseudo_server, axe):
-    """The tour of a study in the pseudo-language: forgotten English would stand outside its brackets."""
+    """The tour of a study in the pseudo-language: forgotten English would stand outside its
+    brackets.
+    """
     look = Reader(page, axe)
     tour(page, pseudo_server, pseudo_study(), look, "pseudo")
     assert look.found == []
@@ -227,7 +232,9 @@ def test_nor_with_the_other_palette(page, tmp_path, axe):
 @pytest.mark.parametrize("palette", ["safe", "paper"])
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_no_page_violates_a_rule(browser, axe, tmp_path, palette, language):
-    """Every page in every shipped language and palette; the quick tests cover each of them with fewer pages."""
+    """Every page in every shipped language and palette; the quick tests cover each of them with
+    fewer pages.
+    """
     config = everything(palette)
     context = browser.new_context(viewport={"width": 1280, "height": 720}, locale=language)
     page = context.new_page()

@@ -169,7 +169,9 @@ def test_the_update_is_shown_and_spoken(person, page):
 
 
 def test_a_change_too_small_to_see_is_named_and_shown_on_request(browser, page, tmp_path):
-    """The naive robot is not broken: the page says so, and shows the largest change with enough digits."""
+    """The naive robot is not broken: the page says so, and shows the largest change with enough
+    digits.
+    """
     config = study_config(warm_up_learner="naive", steps=1)
     with serving(study_app(tmp_path, config)) as address:
         person = Person(page, address, config)
@@ -457,7 +459,7 @@ def test_whoever_is_excluded_learns_it_at_the_next_step_and_may_withdraw(browser
 
 
 def test_every_way_back_in_keeps_what_the_link_says(browser, context, person, page):
-    """A browser that the server has forgotten is let in as the person of its link, wherever it was."""
+    """A browser that the server has forgotten is let in as the person of its link."""
     person.open("?id=keeps-the-page-open")
     number = number_of(browser, person.address)
     gone = {"number": number, "confirm": number}  # as the server itself does after a long time

@@ -15,7 +15,7 @@ def styles_and_elements(text):
 
 
 def test_the_picture_in_reports_is_of_the_page_as_it_is(person):
-    """If this fails, the page has changed: take the picture again with python tools/interface.py."""
+    """If this fails, the page has changed: run python tools/interface.py for a new picture."""
     spec = importlib.util.spec_from_file_location("interface", TOOL)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)

@@ -1,4 +1,6 @@
-"""The study behind a real nginx with TLS, with the files of deploy/: under a path, and on a host of its own."""
+"""The study behind a real nginx with TLS, with the files of deploy/: under a path, and on a host of
+its own.
+"""
 
 import contextlib
 import csv
@@ -34,7 +36,8 @@ def nginx():
         if place and Path(place).exists() and shutil.which("openssl"):
             return place
     pytest.skip(
-        "there is no nginx, or no openssl, on this machine (Debian: apt install nginx-light openssl)"
+        "there is no nginx, or no openssl, on this machine "
+        "(Debian: apt install nginx-light openssl)"
     )
 
 
@@ -43,7 +46,8 @@ def certificate(tmp_path_factory):
     """A certificate that nobody signed, and its key."""
     folder = tmp_path_factory.mktemp("certificate")
     subprocess.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout privkey.pem -out fullchain.pem",
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost "
+        "-keyout privkey.pem -out fullchain.pem",
         shell=True,
         cwd=folder,
         check=True,
@@ -137,13 +141,16 @@ def few_steps():
 
 @pytest.fixture
 def taught(nginx, certificate, tmp_path, few_steps):
-    """A study at https://localhost:PORT/teach on a host that has other pages; its address and its server."""
+    """A study at https://localhost:PORT/teach on a host that has other pages; its address and its
+    server.
+    """
     port = free_port()
     origin = f"https://localhost:{port}/teach"
     study = Study(tmp_path, few_steps, origin)
     site = (
         f"server {{ listen 127.0.0.1:{port} ssl; server_name localhost;\n"
-        f"ssl_certificate {certificate}/fullchain.pem; ssl_certificate_key {certificate}/privkey.pem;\n"
+        f"ssl_certificate {certificate}/fullchain.pem; "
+        f"ssl_certificate_key {certificate}/privkey.pem;\n"
         f"location = / {{ return 200 'another page of the laboratory'; }}\n"
         f"{settled('nginx-prefix.conf', tmp_path, f'127.0.0.1:{study.port}')}\n}}"
     )

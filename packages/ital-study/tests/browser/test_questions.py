@@ -132,7 +132,10 @@ def test_a_scale_is_a_table_where_there_is_room_and_stacked_elsewhere(page, serv
     page.goto(f"{server}/?id=narrow&lang=en")
     row = page.get_by_role("radiogroup").first
     row.wait_for()
-    tops = "row => [...row.querySelectorAll('.point')].map((one) => Math.round(one.getBoundingClientRect().top))"
+    tops = (
+        "row => [...row.querySelectorAll('.point')]"
+        ".map((one) => Math.round(one.getBoundingClientRect().top))"
+    )
     assert len(set(row.evaluate(tops))) == 1
     boxes = [
         one.bounding_box()

@@ -1,4 +1,6 @@
-"""A person who sees every page of a study, in any language: finds things by their place, not by their words."""
+"""A person who sees every page of a study, in any language: finds things by their place, not by
+their words.
+"""
 
 import dataclasses
 import re
@@ -155,7 +157,8 @@ def _step(page, look, seen):
     page.wait_for_function(
         """head => {
           const [round, hint] = [".round-head", ".hint"].map((one) => document.querySelector(one));
-          return !round || (document.querySelector(".confirm").textContent && round.innerText + hint.innerText !== head
+          const confirm = document.querySelector(".confirm");
+          return !round || (confirm.textContent && round.innerText + hint.innerText !== head
             && !document.querySelector(".locked"));
         }""",
         arg=head,

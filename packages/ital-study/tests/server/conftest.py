@@ -42,7 +42,7 @@ def _made():
 
 @pytest.fixture
 def filled(url, request, tmp_path, tmp_path_factory, monkeypatch, _made):
-    """``filled(make)`` copies the database that ``make(url)`` filled, and returns what ``make`` returned.
+    """``filled(make)`` copies the database that ``make(url)`` filled, and returns what that did.
 
     The original is made once, and copied with the files beside it for every test.
     """
@@ -84,7 +84,8 @@ def store(url):
 @functools.cache
 def _loop():
     """The event loop of all servers of a worker, in a thread of its own."""
-    # log_config None: setting logging up again would close handlers that write to the captured output of earlier tests.
+    # log_config None: setting logging up again would close handlers that write to the captured
+    # output of earlier tests.
     loop = (uvicorn.Config(None, log_config=None).get_loop_factory() or asyncio.new_event_loop)()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -103,7 +104,9 @@ def _the_loop_ends():
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its pauses: it starts at once and stops as soon as nobody is connected."""
+    """uvicorn's server without its pauses: it starts at once and stops as soon as nobody is
+    connected.
+    """
 
     async def begin(self, listening):
         self.config.load()

@@ -46,7 +46,8 @@ def _serve(arguments, environment, log):
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for output in (1, 2):
         os.dup2(handle, output)
-    # Compiled programs are read, not written: a killed process must not leave a half-written program to others.
+    # Compiled programs are read, not written: a killed process must not leave a half-written
+    # program to others.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
     main(arguments)
 
@@ -137,7 +138,9 @@ def count_steps(url):
 
 
 def check(url, config, survived):
-    """No acknowledged step is missing or duplicated, everybody finished, and a replay equals what is stored."""
+    """No acknowledged step is missing or duplicated, everybody finished, and a replay equals what
+    is stored.
+    """
     outcome = survived.outcome
     assert outcome.finished == outcome.participants
     assert outcome.catch_ups == 0  # nobody ever saw an unexpected state

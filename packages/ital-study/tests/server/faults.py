@@ -1,8 +1,8 @@
-"""A file layer that fails: a process that is killed, or a disk that is full, at any step of its writing.
+"""A file layer that fails at any step of its writing: by a kill, or because the disk is full.
 
-``LAYER`` stands between a process and its system: it counts what the process writes to files (writes, syncs, renames,
-truncations and removals) and sends to PostgreSQL, and lets one of them fail. A killed write and the first one on a full
-disk write one half.
+``LAYER`` stands between a process and its system: it counts what the process writes to files
+(writes, syncs, renames, truncations and removals) and sends to PostgreSQL, and lets one of them
+fail. A killed write and the first one on a full disk write one half.
 """
 
 import contextlib
@@ -57,7 +57,9 @@ ssize_t pwrite64(int fd, const void *from, size_t n, off64_t where) {
     if (kind == FULL && steps >= at) { errno = ENOSPC; return -1; }
     return REAL(pwrite64)(fd, from, n, where);
 }
-ssize_t pwrite(int fd, const void *from, size_t n, off_t where) { return pwrite64(fd, from, n, where); }
+ssize_t pwrite(int fd, const void *from, size_t n, off_t where) {
+    return pwrite64(fd, from, n, where);
+}
 int fsync(int fd) { step(); return REAL(fsync)(fd); }
 int fdatasync(int fd) { step(); return REAL(fdatasync)(fd); }
 int ftruncate64(int fd, off64_t n) { step(); return REAL(ftruncate64)(fd, n); }
@@ -65,7 +67,8 @@ int ftruncate(int fd, off_t n) { step(); return REAL(ftruncate)(fd, n); }
 int rename(const char *from, const char *to) { step(); return REAL(rename)(from, to); }
 int unlink(const char *file) { step(); return REAL(unlink)(file); }
 ssize_t send(int fd, const void *from, size_t n, int flags) {
-    if (kind < FULL) step();  /* a full disk here does not keep the database's server from anything */
+    /* a full disk here does not keep the database's server from anything */
+    if (kind < FULL) step();
     return REAL(send)(fd, from, n, flags);
 }
 """
@@ -188,7 +191,9 @@ def _run(told):
 
 
 def main():
-    """Read commands from standard input, one JSON object per line, and answer each with its outcome."""
+    """Read commands from standard input, one JSON object per line, and answer each with its
+    outcome.
+    """
     for name in (
         "alembic.command",
         "psycopg",

@@ -17,7 +17,8 @@ from tests.questions import ANSWERS, unasked
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
-# What the server promises to browsers and proxies; databases and pages of older versions rely on it.
+# What the server promises to browsers and proxies; databases and pages of older versions rely on
+# it.
 PARTICIPANT_COOKIE = "ital_participant"
 RESEARCHER_COOKIE = "ital_researcher"
 LARGEST_BODY = 64 * 1024

@@ -1,4 +1,6 @@
-"""A PostgreSQL server for tests, from local binaries, run by a user other than root, on its own socket."""
+"""A PostgreSQL server for tests, from local binaries, run by a user other than root, on its own
+socket.
+"""
 
 import contextlib
 import os
@@ -98,7 +100,9 @@ class Cluster:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")
 
     def wait_until_left(self, name):
-        """Wait until nobody is connected to a database: what a killed process had sent is done or undone then."""
+        """Wait until nobody is connected to a database: what a killed process had sent is done or
+        undone then.
+        """
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
         with self._connect("postgres") as connection:
             while connection.execute(others, [name]).fetchone()[0]:

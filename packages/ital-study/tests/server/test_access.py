@@ -1,4 +1,4 @@
-"""Who may do what. Nobody can reach another person's data, and a refused request changes nothing."""
+"""Who may do what: nobody reaches another person's data; a refused request changes nothing."""
 
 import json
 import re

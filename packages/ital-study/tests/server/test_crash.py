@@ -37,7 +37,8 @@ def test_fifty_kills(url, tmp_path):
     )
     crash.check(url, config, survived)
     print(
-        f"\n{survived.kills} kills, {len(survived.outcome.acknowledged)} steps, {survived.outcome.retries} retries"
+        f"\n{survived.kills} kills, {len(survived.outcome.acknowledged)} steps, "
+        f"{survived.outcome.retries} retries"
     )
     assert survived.outcome.retries > 50
 

@@ -31,7 +31,9 @@ def a_crowd(url):
 
 @pytest.fixture
 def crowd(filled, request):
-    """One participant who finished, one active, one who left, one who declined, one who failed, one simulated."""
+    """One participant who finished, one active, one who left, one who declined, one who failed, one
+    simulated.
+    """
     people = [copy.copy(one) for one in filled(a_crowd)]
     client = request.getfixturevalue("client")
     for one in people:

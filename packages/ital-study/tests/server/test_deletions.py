@@ -1,4 +1,6 @@
-"""Nothing that was acknowledged is undone: deletions, exclusions and restores on a full disk and under kill −9."""
+"""Nothing that was acknowledged is undone: deletions, exclusions and restores on a full disk and
+under kill −9.
+"""
 
 import contextlib
 import json
@@ -24,7 +26,9 @@ EARLIER, VICTIM, OTHERS = 1, 2, {3, 4}
 
 
 def people(url):
-    """Four people with steps and events; the first is deleted, after the backup ``old.backup`` was made."""
+    """Four people with steps and events; the first is deleted, after the backup ``old.backup`` was
+    made.
+    """
     with open_store(url, create=True) as store:
         for number in (EARLIER, VICTIM, *sorted(OTHERS)):
             one = move(store, add(store, external_hash=f"identity {number}"), stage="teach")
@@ -62,7 +66,9 @@ def in_file(url):
 
 @contextlib.contextmanager
 def files_of_at_most(size):
-    """No file of this process may grow beyond so many bytes: a write stores what fits, and the next one fails."""
+    """No file of this process may grow beyond so many bytes: a write stores what fits, and the next
+    one fails.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -97,7 +103,9 @@ def test_a_disk_that_is_full_at_every_byte_of_the_file_of_deletions(url):
 
 
 def comes_back(url, folder):
-    """Who is there after the old backup replaces the database, and after it is restored where only the file is left."""
+    """Who is there after the old backup replaces the database, and after it is restored where only
+    the file is left.
+    """
     backup = folder / "old.backup"
     with open_store(url) as store:
         shutil.copy(store.tombstone_file, folder / "elsewhere.db.tombstones")
@@ -182,7 +190,9 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_kill_leaves_at_every_step(command, made, tmp_path, monkeypatch):
-    """Copies of the folder, taken at every statement, sync and rename, are what a kill would have left there."""
+    """Copies of the folder, taken at every statement, sync and rename, are what a kill would have
+    left there.
+    """
     check, given = COMMANDS[command]
     folder = tmp_path / "folder"
     shutil.copytree(made[command], folder)
@@ -259,7 +269,8 @@ def fail_at_every_step(run):
                 acknowledged += run(command, kind, at).acknowledged
                 failed[command, kind] += 1
             print(
-                f"\n{failed.total()} runs, {acknowledged} acknowledged, none undone: {dict(failed)}",
+                f"\n{failed.total()} runs, {acknowledged} acknowledged, "
+                f"none undone: {dict(failed)}",
                 flush=True,
             )
     assert failed.total() >= 200

@@ -233,8 +233,8 @@ def test_the_commands(filled, url, tmp_path):
         ]
     codebook = (tmp_path / "data" / "codebook.md").read_text()
     assert (
-        f"Configuration `{tiny().hash}`; participants are left out of the filtered analysis by: `attention`."
-        in codebook
+        f"Configuration `{tiny().hash}`; participants are left out of the filtered analysis by: "
+        "`attention`." in codebook
     )
     assert "| `flag_too_fast` |" in codebook
 
@@ -248,7 +248,9 @@ def check(step=2, choose="top-left", **changes):
 
 @functools.cache
 def attentive():
-    """The tiny study with two checks with the first robot on map A: before step 1 and before step 2."""
+    """The tiny study with two checks with the first robot on map A: before step 1 and before step
+    2.
+    """
     return tiny(attention=(check(1, "bottom-right"), check(2)))
 
 

@@ -405,7 +405,9 @@ def test_times_of_a_step_are_in_the_table(url, person):
 
 
 def test_language(url, client, person):
-    """The link's wishes decide; before consent it can be changed, afterwards it is that of the text agreed to."""
+    """The link's wishes decide; before consent it can be changed, afterwards it is that of the text
+    agreed to.
+    """
     german = client.get("/api/words?wishes=de-CH,en").json()
     assert (german["language"], german["languages"]) == ("de", {"en": "English", "de": "Deutsch"})
     assert german["words"]["consent.title"] == "Möchten Sie teilnehmen?"

@@ -1,4 +1,6 @@
-"""Whatever browsers send, and whatever older versions stored of it, takes no data away from the researcher."""
+"""Whatever browsers send, and whatever older versions stored of it, takes no data away from the
+researcher.
+"""
 
 import json
 import random
@@ -135,7 +137,9 @@ def examples(count):
 
 
 class Browsers:
-    """People whose browsers send anything; whoever ends, or may store no more, is followed by another."""
+    """People whose browsers send anything; whoever ends, or may store no more, is followed by
+    another.
+    """
 
     def __init__(self, client):
         self.client, self.random, self.person, self.statuses = client, random.Random(0), None, {}
@@ -204,7 +208,9 @@ class Browsers:
 
 
 def forged(count):
-    """Rows that an older server could have stored: kind, source, data; every fourth is a page of answers."""
+    """Rows that an older server could have stored: kind, source, data; every fourth is a page of
+    answers.
+    """
     found = []
     data = told(OBJECTS) | told(DEEP) | NOT_JSON.filter(lambda text: "\x00" not in text)
     kinds = st.sampled_from(KINDS + OF_SERVER) | st.text("abcdefgh_", min_size=1, max_size=32)
@@ -247,9 +253,13 @@ def store_forged(url, count):
 
 
 def look(url, people):
-    """Everything that the dashboard shows and offers; return its warnings. People come back, and go on."""
+    """Everything that the dashboard shows and offers; return its warnings.
+
+    People come back, and go on.
+    """
     with serve(url, asking()) as client:
-        client.timeout = 600  # the machine may be busy, and thousands of rows are read before the first one is sent
+        # the machine may be busy, and thousands of rows are read before the first one is sent
+        client.timeout = 600
         for one in people:
             one.client, before = client, one.state
             assert one.look() == before

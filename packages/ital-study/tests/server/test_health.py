@@ -224,7 +224,10 @@ def test_a_server_that_stops_finishes_open_requests_and_takes_no_others(tmp_path
     server.stderr.readline()
     address = httpx.URL(server.stderr.readline().split()[1])
     body = b'{"ids": {"id": "slow"}}'
-    head = f"POST /api/join HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        "POST /api/join HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
     with socket.create_connection((address.host, address.port)) as slow:
         slow.sendall(head.encode() + body[:5])
         with httpx.Client(base_url=address) as client:

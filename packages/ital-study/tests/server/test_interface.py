@@ -35,7 +35,9 @@ CHECKS = [
 
 
 class Visitor:
-    """A participant in the middle of the study, and a researcher; both log in again when their session ends."""
+    """A participant in the middle of the study, and a researcher; both log in again when their
+    session ends.
+    """
 
     def __init__(self, client, known):
         self.client, self.known = client, known

@@ -1,4 +1,6 @@
-"""The learner for other front ends: the numbers of the study, strict messages, nothing for other sites."""
+"""The learner for other front ends: the numbers of the study, strict messages, nothing for other
+sites.
+"""
 
 import contextlib
 import copy
@@ -94,7 +96,9 @@ def test_imitated_volumes_put_losses_in_the_place_of_inner_products(learner, rul
 
 
 def by_differences(rules, w, target, arrow):
-    """‖g‖², ⟨w − w*, g⟩ and both losses of an arrow, from finite differences of value iteration in float64."""
+    """‖g‖², ⟨w − w*, g⟩ and both losses of an arrow, from finite differences of value iteration in
+    float64.
+    """
 
     def loss(rewards):
         planning, values = rules.game.planning, np.zeros(len(w))
@@ -111,7 +115,9 @@ def by_differences(rules, w, target, arrow):
 
 
 def expected(per_cell):
-    """The expectation of a number over the next cell, for up, right, down, left: slip and death by hand."""
+    """The expectation of a number over the next cell, for up, right, down, left: slip and death by
+    hand.
+    """
     size, world = tiny().size, tiny().world
     ways = []
     for row, column in ((-1, 0), (0, 1), (1, 0), (0, -1)):
@@ -160,7 +166,9 @@ def test_other_numbers_of_candidates_are_all_seen(rules, robot, count):
 
 
 def test_no_request_has_to_wait_for_a_program(learner):
-    """Each number of candidates compiled programs of its own; fifty at once kept everybody waiting for minutes."""
+    """Each number of candidates compiled programs of its own; fifty at once kept everybody waiting
+    for minutes.
+    """
     scenes = {robot: begin(learner, robot) for robot in ("naive", "aware", "adaptive")}
     cells = [{"cell": cell % 25, "action": cell // 25} for cell in range(32)]
     compiled = []

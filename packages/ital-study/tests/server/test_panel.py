@@ -1,4 +1,6 @@
-"""Panels: identities in links, what people get at the end, who is recognised, and how much one visitor may store."""
+"""Panels: identities in links, what people get at the end, who is recognised, and how much one
+visitor may store.
+"""
 
 import dataclasses
 import json
@@ -94,7 +96,8 @@ def test_a_panel_is_written_and_read_back_and_older_studies_keep_their_hash():
     text = SHORT.replace(
         END, END + 'redirect = "https://x.test/?s={survey_code}&c={code}"\nper_person = true\n'
     )
-    text += '[completion.left]\ncode = "LEFT"\n[panel]\nname = "SONA"\nidentity = ["survey_code"]\npass_through = ["t"]\n'
+    text += '[completion.left]\ncode = "LEFT"\n[panel]\nname = "SONA"\n'
+    text += 'identity = ["survey_code"]\npass_through = ["t"]\n'
     config = study.parse_config(text)
     assert study.parse_config(config.to_toml()) == config
     assert config.hash != plain.hash
@@ -539,7 +542,9 @@ def hoard(store, config, fill):
 
 
 def bound(config):
-    """Bytes by which one participant lets the database grow at most, as docs/study/deployment.md says."""
+    """Bytes by which one participant lets the database grow at most, as docs/study/deployment.md
+    says.
+    """
     return 100_000 + 300 * admission.most_events(config) + 1500 * config.total_steps
 
 
@@ -551,7 +556,8 @@ def test_who_stores_as_much_as_they_may_grows_the_database_by_less_than_document
         one = hoard(store, config, fill)
         grown = size_of(store) - before
     print(
-        f"{fill}: {one.events} events, {one.bytes} bytes, {grown / 1e6:.2f} MB of {bound(config) / 1e6:.2f}"
+        f"{fill}: {one.events} events, {one.bytes} bytes, "
+        f"{grown / 1e6:.2f} MB of {bound(config) / 1e6:.2f}"
     )
     assert one.events <= admission.most_events(config) + 1
     assert grown < bound(config)

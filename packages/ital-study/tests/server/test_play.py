@@ -8,7 +8,7 @@ from tests.server.people import tiny
 
 
 def test_the_third_robot_is_the_matched_step_control():
-    """It moves as the control of the analysis does: the naive direction, the aware step's length."""
+    """It moves as the control of the analysis does: naive direction, length of the aware step."""
     rules = study.StudyRules(tiny())
     choices = [3, 0, 7]
     control = arms.replay(rules, [arms.Taught(5, "A", choices)], arms.MATCHED)

@@ -25,7 +25,9 @@ SHORT = ready(study.load_config("short"))
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """An empty folder and an environment without the study's settings; both are as before afterwards."""
+    """An empty folder and an environment without the study's settings; both are as before
+    afterwards.
+    """
     before = dict(os.environ)
     for name in list(os.environ):
         if name.startswith("ITAL_STUDY"):

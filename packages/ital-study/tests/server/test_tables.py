@@ -133,18 +133,23 @@ def test_an_unanswered_multiple_choice_is_no_choice_against_every_option(url, fi
 
 
 def test_answers_of_older_versions_are_read_as_they_would_be_stored_now(url, tmp_path):
-    """They may have held halves of characters, carriage returns, and empty lists. A forged place is skipped."""
+    """They may have held halves of characters, carriage returns, and empty lists.
+
+    A forged place is skipped.
+    """
     texts = {"end": r"\udc00 half", "2": r"two\rlines\u0000", "start": r"\t=1+1"}
     with serve(url, asking()) as client:
         Person(client, asking()).join().begin()
-    forge(
-        url,
-        *((1, "answers", "server", f'{{"page": "last", "place": "{place}", "answers": {{"plan": "{text}"}}}}')
-          for place, text in texts.items()),
-        (1, "answers", "server", '{"page": "map", "place": "1", "map": "A", "answers": {"hard": []}}'),
-        (1, "answers", "server", r'{"page": "map", "place": "\ud800", "map": "A", "answers": {}}'),
-        (1, "answers", "server", r'{"page": "map", "place": "1", "learner": "\ud800", "answers": {}}'),
-    )  # fmt: skip
+    stored = [
+        f'{{"page": "last", "place": "{place}", "answers": {{"plan": "{text}"}}}}'
+        for place, text in texts.items()
+    ]
+    stored += [
+        '{"page": "map", "place": "1", "map": "A", "answers": {"hard": []}}',
+        r'{"page": "map", "place": "\ud800", "map": "A", "answers": {}}',
+        r'{"page": "map", "place": "1", "learner": "\ud800", "answers": {}}',
+    ]
+    forge(url, *((1, "answers", "server", data) for data in stored))
     with open_store(url) as store:
         store.write(lambda c: c.execute(tables.participants.update().values(answered=4)))
         export.export_study(store, tmp_path / "out", "live")

@@ -22,7 +22,9 @@ def config():
 
 
 def best(rules, one):
-    """The machine's pick, given what is on the screen: with it the adaptive robot soon trusts its teacher."""
+    """The machine's pick, given what is on the screen: with it the adaptive robot soon trusts its
+    teacher.
+    """
     scene = one.state["scene"]
     arrows = [Arrow(**arrow) for arrow in scene["arrows"]]
     target, belief = (np.asarray(scene[name], np.float32) for name in ("truth", "belief"))
@@ -34,7 +36,9 @@ def round_of(config, order, learner, on=0):
 
 
 def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, served, config):
-    """Beliefs are those of an uninterrupted run, bit for bit, so the memory was restored with the belief."""
+    """Beliefs are those of an uninterrupted run, bit for bit, so the memory was restored with the
+    belief.
+    """
     rules = StudyRules(config)
     with served(url, config) as client:
         one = Person(client, config).join().begin()

@@ -1,4 +1,4 @@
-"""Trial mode: everybody who joins is marked, every page says so, and live participants stay apart."""
+"""Trial mode: whoever joins is marked, every page says so, live participants stay apart."""
 
 import dataclasses
 

@@ -35,7 +35,7 @@ class Prefix:
         await self.app({**scope, "root_path": self.prefix}, receive, send)
 
     async def _redirect(self, scope: MutableMapping[str, Any], send: Send) -> None:
-        """Lead to the path with its slash, and keep the query: a study link says there who comes."""
+        """Lead to the path with its slash; keep the query, because it says who comes."""
         location = f"{self.prefix}/".encode()
         query = scope.get("query_string", b"")
         if query:

@@ -1,7 +1,9 @@
-"""The study's store: participants, steps and events in SQLite or PostgreSQL. Needs the extra ``server``.
+"""The study's store: participants, steps and events in SQLite or PostgreSQL.
 
-:mod:`~ital_study.store.operations` works on the :mod:`~ital_study.store.tables`. :mod:`~ital_study.store.export` and
-:mod:`~ital_study.store.backups` write files; :mod:`~ital_study.store.verification` replays every choice.
+It needs the extra ``server``. :mod:`~ital_study.store.operations` works on the
+:mod:`~ital_study.store.tables`. :mod:`~ital_study.store.export` and
+:mod:`~ital_study.store.backups` write files; :mod:`~ital_study.store.verification` replays every
+choice.
 """
 
 from ital_study.store._store import Store, name_of, open_store

@@ -135,8 +135,8 @@ def restore(
 ) -> dict[str, int]:
     """Load a backup into a database, all or nothing.
 
-    Participants deleted since the backup stay deleted: tombstones of the database, of the file beside it, and
-    ``more_tombstones`` are applied.
+    Participants deleted since the backup stay deleted: tombstones of the database, of the file
+    beside it, and ``more_tombstones`` are applied.
 
     Args:
         file: The backup.

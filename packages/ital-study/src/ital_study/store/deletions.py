@@ -116,7 +116,9 @@ def prepare(file: Path, connection: sa.Connection) -> None:
 
 
 def complete(file: Path, connection: sa.Connection) -> None:
-    """Make sure that the file has every deletion of the database; it is on the disk when this returns.
+    """Make sure that the file has every deletion of the database.
+
+    It is on the disk when this returns.
 
     Args:
         file: The file beside the database.

@@ -224,7 +224,9 @@ def _parquet(blocks: "Iterator[pd.DataFrame]") -> Iterator[bytes]:
 
 
 def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
-    """Return the configurations that participants of a mode saw, newest first; without participants, the newest.
+    """Return the configurations that participants of a mode saw, newest first.
+
+    Without participants, it is the newest one.
 
     Args:
         connection: The transaction.
@@ -281,8 +283,8 @@ ABOUT_ONE = (
     "\n## participant.json\n\n"
     "All that is stored of this participant beside the tables. `participant`: the row of the "
     "database. `external_hash` is\n"
-    "the keyed hash of the ID in the link, `resume_hash` that of the resume code, `uid` the name in "
-    "the cookie of the\n"
+    "the keyed hash of the ID in the link, `resume_hash` that of the resume code, `uid` the name "
+    "in the cookie of the\n"
     "participant's browser; none of them leads back to the ID or the code without the key of the "
     "study. `audit`: what\n"
     "researchers did. Times are ISO 8601, in UTC.\n"
@@ -292,7 +294,9 @@ ABOUT_ONE = (
 def export_person(
     store: "Store", folder: Path, participant: Participant, *, raw: bool = False
 ) -> list[Path]:
-    """Write everything that is stored of one participant, with a codebook, for somebody who asks for their data.
+    """Write everything that is stored of one participant, with a codebook.
+
+    It is for somebody who asks for their data.
 
     Args:
         store: The database.
@@ -348,8 +352,8 @@ def _write_files(folder: Path, contents: Mapping[str, Iterable[bytes]]) -> list[
 def import_study(store: "Store", folder: Path) -> int:
     """Load an exported folder into a database, all or nothing.
 
-    Participants keep their numbers, which determine their arrows. Exports do not identify anybody, so participants
-    cannot resume the study.
+    Participants keep their numbers, which determine their arrows. Exports do not identify anybody,
+    so participants cannot resume the study.
 
     Args:
         store: The database.

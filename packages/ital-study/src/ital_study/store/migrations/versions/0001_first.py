@@ -1,4 +1,4 @@
-"""Participants, steps, events, configurations, tombstones, audit and intake; steps and events append-only."""
+"""The first tables; steps, events and other logs are append-only."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,11 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-ERASED = "EXISTS (SELECT 1 FROM tombstones t JOIN participants p ON p.uid = t.uid WHERE p.number = OLD.participant)"
+# Rows of a participant may go only after their tombstone was written, in the same transaction.
+ERASED = (
+    "EXISTS (SELECT 1 FROM tombstones t JOIN participants p ON p.uid = t.uid "
+    "WHERE p.number = OLD.participant)"
+)
 NEVER = "1 = 0"
 # (table, when its rows may be deleted); rows may never be changed.
 APPEND_ONLY = (
@@ -108,12 +112,15 @@ def guards(dialect: str, table: str, may_go: str) -> list[str]:
     said = f"{table} is append-only"
     if dialect == "sqlite":
         return [
-            f"CREATE TRIGGER {table}_kept BEFORE UPDATE ON {table} BEGIN SELECT RAISE(ABORT, '{said}'); END",
+            f"CREATE TRIGGER {table}_kept BEFORE UPDATE ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{said}'); END",
             f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} WHEN NOT {may_go} "
             f"BEGIN SELECT RAISE(ABORT, '{said}'); END",
         ]
     body = f"IF TG_OP = 'DELETE' AND {may_go} THEN RETURN OLD; END IF; RAISE EXCEPTION '{said}';"
     return [
-        f"CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger AS $$ BEGIN {body} END $$ LANGUAGE plpgsql",
-        f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
+        f"CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger AS $$ BEGIN {body} END $$ "
+        "LANGUAGE plpgsql",
+        f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} "
+        f"FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
     ]

@@ -1,4 +1,4 @@
-"""The fingerprint of the server's key, so that a restored database is not served with another one."""
+"""The fingerprint of the server's key: a restored database is not served with another one."""
 
 import sqlalchemy as sa
 from alembic import op

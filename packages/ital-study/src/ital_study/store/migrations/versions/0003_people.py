@@ -1,4 +1,4 @@
-"""A participant's language, stored bytes and exclusion; the identity of deleted people, as a keyed hash."""
+"""Language, stored bytes and exclusion of participants; a keyed hash of deleted people."""
 
 import sqlalchemy as sa
 from alembic import op
