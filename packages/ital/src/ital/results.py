@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,42 +36,50 @@ RESERVED = (
 )
 EXAM = 2000  # the weight of an exam in the progress bar, in teaching steps
 FINITE = "_finite"  # a row of every block: whether all parameters of the lane are finite
-SIGNAL = (
-    "signal/"  # prefix of a learner's signal: the row is a mean over the steps since the last row
-)
-PATH = "_path"  # a row of every block, if the task can be drawn: the parameters of the first seed
+# Prefix of a learner's signal: the row is a mean over the steps since the last row.
+SIGNAL = "signal/"
+# A row of every block, if the task can be drawn: the parameters of the first seed.
+PATH = "_path"
 FRAMES = 41  # frames of a path that are kept
 DIGITS = str.maketrans({chr(raised): chr(digit) for digit, raised in SUPERSCRIPTS.items()})
-TEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-}
-TEX |= {"^": r"\textasciicircum{}"}
+TEX = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+SUMMARY = ("task", "teacher", "method", "metric", "step", "mean", "sem", "n")
+QUARTERS = range(5)  # steps 0, T/4, T/2, 3T/4 and T
 
 
 def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:
-    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over the
-    steps between.
+    """Return only the rows at multiples of ``eval_every`` and at the last step.
+
+    Signals are averaged over the steps between.
     """
     steps = rows["step"]
-    kept = (steps % eval_every == 0) | (steps == steps[-1])
-    if kept.all():
+    is_kept = (steps % eval_every == 0) | (steps == steps[-1])
+    if is_kept.all():
         return rows
-    weights = np.diff(steps, prepend=0)
-    window = np.cumsum(kept) - kept
-    thin = {name: row[kept] for name, row in rows.items()}
-    for name in [name for name in rows if name.startswith(SIGNAL)]:
+    thin = {name: row[is_kept] for name, row in rows.items()}
+    weights = np.diff(steps, prepend=0)  # the number of steps that each row is the mean of
+    window = np.cumsum(is_kept) - is_kept  # the kept row into which each row goes
+    total_weights = np.bincount(window, weights)
+    for name in rows:
+        if not name.startswith(SIGNAL):
+            continue
         total = np.zeros_like(thin[name])
-        np.add.at(
-            total, window[1:], rows[name][1:] * weights[1:, None, None]
-        )  # there is no signal at step 0
+        # There is no signal at step 0.
+        np.add.at(total, window[1:], rows[name][1:] * weights[1:, None, None])
         with np.errstate(invalid="ignore"):
-            thin[name] = total / np.bincount(window, weights)[:, None, None].astype(total.dtype)
+            thin[name] = total / total_weights[:, None, None].astype(total.dtype)
     return thin
 
 
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
-    """The steps at which a metric was measured: any lane has a value, or all lanes have diverged.
+    """Tell at which steps a metric was measured: a lane has a value, or all lanes have diverged.
 
     Args:
         curves: curves of a run.
@@ -80,15 +88,19 @@ def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
     Returns:
         True for each step at which it was measured.
     """
-    lanes = curves["computed"].values == 1
-    values = curves[metric].transpose(*curves["computed"].dims, "step").values[lanes]
-    diverged_at = curves["diverged_at"].values[lanes][:, None]
-    alive = (diverged_at < 0) | (curves["step"].values < diverged_at)
-    return ~np.isnan(values).all(axis=0) | ~alive.any(axis=0)
+    was_computed = curves["computed"].values == 1
+    by_lane = curves[metric].transpose(*curves["computed"].dims, "step").values
+    values = by_lane[was_computed]  # (lanes, steps)
+    diverged_at = curves["diverged_at"].values[was_computed][:, None]
+    never = diverged_at < 0
+    is_alive = never | (curves["step"].values < diverged_at)
+    has_value = ~np.isnan(values).all(axis=0)
+    all_diverged = ~is_alive.any(axis=0)
+    return has_value | all_diverged
 
 
 def metrics_of(curves: "xr.Dataset") -> list[str]:
-    """Names of the metrics in the order of recording.
+    """Return the names of the metrics in the order of recording.
 
     Args:
         curves: curves of a run.
@@ -100,7 +112,7 @@ def metrics_of(curves: "xr.Dataset") -> list[str]:
 
 
 def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
-    """The curves of one method, only the seeds that were run with it.
+    """Return the curves of one method, only for the seeds that were run with it.
 
     Args:
         curves: curves of a run.
@@ -116,7 +128,7 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
 def mean_and_error(
     values: np.ndarray, questions: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
+    """Return mean and standard error over the seeds; the error of a single seed is NaN.
 
     All seeds answer the same questions of an exam, so their spread does not reflect the choice of
     questions. With Q questions, of which seed s answers the share a_s correctly,
@@ -136,19 +148,19 @@ def mean_and_error(
     """
     values = np.asarray(values, float)
     n = len(values)
+    # Diverged seeds have infinite values: their mean and error are infinite or NaN.
     with np.errstate(invalid="ignore", over="ignore"):
-        error = (
-            values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
-        )
+        error = np.full(values.shape[1:], np.nan)
+        if n > 1:
+            error = values.std(axis=0, ddof=1) / np.sqrt(n)
         if questions is not None:
-            error = np.sqrt(
-                error**2 + np.mean(values * (1 - values), axis=0) / max(questions - 1, 1)
-            )
+            by_questions = np.mean(values * (1 - values), axis=0) / max(questions - 1, 1)
+            error = np.sqrt(error**2 + by_questions)
         return np.asarray(values.mean(axis=0)), np.asarray(error)
 
 
 def questions_of(curves: "xr.Dataset", metric: str) -> int | None:
-    """The number of questions in the exam that measured a metric.
+    """Return the number of questions in the exam that measured a metric.
 
     Args:
         curves: curves of a run.
@@ -158,14 +170,16 @@ def questions_of(curves: "xr.Dataset", metric: str) -> int | None:
         The number; None if it is not known, or no exam measured the metric.
     """
     questions = curves[metric].attrs.get("questions")
-    return None if questions is None else int(np.ravel(questions)[0])
+    if questions is None:
+        return None
+    return int(np.ravel(questions)[0])  # files hold attributes as arrays
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
-    """Mean, standard error and number of seeds per method and metric at five steps: the table of
-    ``summary.csv``.
+    """Summarise a run: mean, standard error and number of seeds per method and metric.
 
-    The steps are 0, T/4, T/2, 3T/4 and T, or the nearest measured ones.
+    This is the table of ``summary.csv``. Its five steps are 0, T/4, T/2, 3T/4 and T, or the nearest
+    measured ones.
 
     Args:
         curves: curves of a run.
@@ -174,43 +188,49 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
         One row per method, metric and step.
 
     Example:
-        >>> ital.results.summarise(ital.experiments.load_curves("results/regression/cooperative/curves.nc"))
+        >>> curves = ital.experiments.load_curves("results/regression/cooperative/curves.nc")
+        >>> ital.results.summarise(curves)
     """
     import pandas as pd
 
-    steps = curves["step"].values
-    last = int(steps[-1])
     records = []
     for method in curves["learner"].values:
         lanes = computed(curves, method)
         for metric in metrics_of(curves):
-            curve = lanes[metric].transpose("seed", "step").values
-            places = np.flatnonzero(measured(curves, metric))
-            quarters = range(5) if len(places) else ()
-            nearest = [
-                places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters
-            ]
-            for i in dict.fromkeys(nearest):  # short runs have fewer than five distinct steps
-                mean, error = mean_and_error(curve[:, i], questions_of(curves, metric))
-                record = (
-                    curves.attrs.get("task", ""),
-                    curves.attrs.get("teacher", ""),
-                    method,
-                    metric,
-                    int(steps[i]),
-                )
-                records.append((*record, float(mean), float(error), len(curve)))
-    return pd.DataFrame(
-        records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"]
-    )
+            values = lanes[metric].transpose("seed", "step").values
+            for i in _quarters(curves, metric):
+                mean, error = mean_and_error(values[:, i], questions_of(curves, metric))
+                record = {
+                    "task": curves.attrs.get("task", ""),
+                    "teacher": curves.attrs.get("teacher", ""),
+                    "method": method,
+                    "metric": metric,
+                    "step": int(curves["step"].values[i]),
+                    "mean": float(mean),
+                    "sem": float(error),
+                    "n": len(values),
+                }
+                records.append(record)
+    return pd.DataFrame(records, columns=list(SUMMARY))
+
+
+def _quarters(curves: "xr.Dataset", metric: str) -> list[int]:
+    """Return the indices of the measured steps that are nearest to the quarters of a run."""
+    steps = curves["step"].values
+    at = np.flatnonzero(measured(curves, metric))
+    if not len(at):
+        return []
+    last = int(steps[-1])
+    nearest = [int(at[np.abs(steps[at] - quarter * last / 4).argmin()]) for quarter in QUARTERS]
+    return list(dict.fromkeys(nearest))  # short runs have fewer than five distinct steps
 
 
 def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
-    """All measured values of a run or a sweep, one per row: the table of ``curves.csv`` and
-    ``sweep.csv``.
+    """Return all measured values of a run or a sweep, one per row.
 
-    Lanes that were not computed and steps at which a metric was not measured have no rows. In a
-    sweep, methods without a β have one row per η, with an empty ``beta``.
+    This is the table of ``curves.csv`` and ``sweep.csv``. Lanes that were not computed and steps at
+    which a metric was not measured have no rows. In a sweep, methods without a β have one row per
+    η, with an empty ``beta``.
 
     Args:
         curves: curves of a run, or the grid of a sweep.
@@ -220,21 +240,25 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    dims = ["learner", "seed", *(name for name in ("lr", "beta") if name in curves.dims)]
-    lanes = curves["computed"].transpose(*dims).values == 1
-    single = np.isin(curves["learner"].values, json.loads(curves.attrs.get("without_beta", "[]")))
+    dims = ["learner", "seed"]
+    dims += [name for name in ("lr", "beta") if name in curves.dims]
+    is_computed = curves["computed"].transpose(*dims).values == 1
+    without_beta = json.loads(curves.attrs.get("without_beta", "[]"))
+    has_no_beta = np.isin(curves["learner"].values, without_beta)
     if "beta" in dims:
-        lanes[single, ..., 1:] = False  # methods without β are repeated along it
+        # Methods without β are repeated along it: only the first is theirs.
+        is_computed[has_no_beta, ..., 1:] = False
     tables = []
     for metric in metrics_of(curves):
         values = curves[metric].transpose(*dims, "step").values
-        places = np.nonzero(lanes[..., None] & measured(curves, metric))
-        columns = {
-            name: curves[name].values[at] for name, at in zip([*dims, "step"], places, strict=True)
-        }
+        # The indices of the values that stay, one array per dimension.
+        at = np.nonzero(is_computed[..., None] & measured(curves, metric))
+        columns = {}
+        for name, indices in zip([*dims, "step"], at, strict=True):
+            columns[name] = curves[name].values[indices]
         if "beta" in dims:
-            columns["beta"] = np.where(single[places[0]], np.nan, columns["beta"])
-        tables.append(pd.DataFrame({**columns, "metric": metric, "value": values[places]}))
+            columns["beta"] = np.where(has_no_beta[at[0]], np.nan, columns["beta"])
+        tables.append(pd.DataFrame({**columns, "metric": metric, "value": values[at]}))
     table = pd.concat(tables, ignore_index=True).rename(columns={"learner": "method"})
     table.insert(0, "task", curves.attrs.get("task", ""))
     table.insert(1, "teacher", curves.attrs.get("teacher", ""))
@@ -244,9 +268,41 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
 LEAST_SEEDS = 3  # fewer do not tell whether a method is behind
 BASELINE = "imt"  # the method that others are compared with, if it was taught
 COMPARED = (
-    "metric", "step", "method", "against", "n", "mean", "mean_against",
-    "difference", "low", "high", "test", "p", "p_holm", "improvement",
-)  # fmt: skip
+    "metric",
+    "step",
+    "method",
+    "against",
+    "n",
+    "mean",
+    "mean_against",
+    "difference",
+    "low",
+    "high",
+    "test",
+    "p",
+    "p_holm",
+    "improvement",
+)
+
+
+class Pairing(NamedTuple):
+    """What is compared in one row of a comparison.
+
+    Attributes:
+        metric: the metric.
+        method: how the row names the method.
+        against: how it names what the method is compared with.
+        step: the step of the method's values.
+        values: the method's values (seed).
+        others: the values to compare with (seed).
+    """
+
+    metric: str
+    method: str
+    against: str
+    step: int
+    values: "xr.DataArray"
+    others: "xr.DataArray"
 
 
 def compare(
@@ -277,16 +333,27 @@ def compare(
         InputError: if a method was not taught, or a metric not recorded at that step.
     """
     methods = [str(name) for name in curves["learner"].values]
-    base = against or (BASELINE if BASELINE in methods else methods[0])
+    base = against or _default_base(methods)
     if base not in methods:
         raise InputError(f"method {base!r} was not taught: choose from {', '.join(methods)}")
-    pairs = [(name, _label(curves, name), _label(curves, base)) for name in methods if name != base]
-    rows = []
-    for metric in _recorded(curves, metrics):
-        others = values_at(curves, base, metric, step)
-        for name, label, other in pairs:
-            rows.append((metric, label, other, values_at(curves, name, metric, step), others))
-    return _compared(rows, higher_is_better)
+    base_label = _label_of(curves, base)
+    pairings = []
+    for metric in _recorded_metrics(curves, metrics):
+        others, _ = values_at(curves, base, metric, step)
+        for method in methods:
+            if method == base:
+                continue
+            values, at_step = values_at(curves, method, metric, step)
+            label = _label_of(curves, method)
+            pairings.append(Pairing(metric, label, base_label, at_step, values, others))
+    return _comparison_table(pairings, higher_is_better)
+
+
+def _default_base(methods: list[str]) -> str:
+    """Return the method that others are compared with."""
+    if BASELINE in methods:
+        return BASELINE
+    return methods[0]
 
 
 def compare_runs(
@@ -311,26 +378,19 @@ def compare_runs(
     Returns:
         One row per metric and method that both runs have: see :func:`compare`.
     """
-    methods = [
-        method for method in map(str, curves["learner"].values) if method in first["learner"].values
-    ]
-    both = [
-        metric
-        for metric in metrics or metrics_of(curves)
-        if metric in curves and metric in metrics_of(first)
-    ]
-    rows = [
-        (
-            metric,
-            _label(curves, method),
-            name,
-            values_at(curves, method, metric),
-            values_at(first, method, metric),
-        )
-        for metric in both
-        for method in methods
-    ]
-    return _compared(rows, higher_is_better)
+    taught_first = set(map(str, first["learner"].values))
+    methods = [name for name in map(str, curves["learner"].values) if name in taught_first]
+    recorded = metrics_of(first)
+    pairings = []
+    for metric in metrics or metrics_of(curves):
+        if metric not in curves or metric not in recorded:
+            continue
+        for method in methods:
+            values, step = values_at(curves, method, metric)
+            others, _ = values_at(first, method, metric)
+            label = _label_of(curves, method)
+            pairings.append(Pairing(metric, label, name, step, values, others))
+    return _comparison_table(pairings, higher_is_better)
 
 
 def values_at(
@@ -339,7 +399,7 @@ def values_at(
     metric: str,
     step: int | None = None,
 ) -> "tuple[xr.DataArray, int]":
-    """A method's values of a metric on its seeds, and the step they were measured at.
+    """Return a method's values of a metric on its seeds, and the step they were measured at.
 
     Args:
         curves: curves of a run.
@@ -353,22 +413,22 @@ def values_at(
     Raises:
         InputError: if the metric was not measured at that step.
     """
-    steps = curves["step"].values
-    places = np.flatnonzero(measured(curves, metric))
+    all_steps = curves["step"].values
+    steps = all_steps[measured(curves, metric)]
     if step is None:
-        place = int(places[-1]) if len(places) else 0
-    elif step in steps[places]:
-        place = int(np.flatnonzero(steps == step)[0])
-    else:
-        shown = ", ".join(map(str, steps[places][:3]))
+        # A metric that was never measured has values that are not known, at the first step.
+        step = int(steps[-1] if len(steps) else all_steps[0])
+    elif step not in steps:
+        first_steps = ", ".join(map(str, steps[:3]))
         raise InputError(
-            f"{metric} was not measured at step {step!r}: it was at {shown} … {steps[places][-1]}"
+            f"{metric} was not measured at step {step!r}: it was at {first_steps} … {steps[-1]}"
         )
-    return computed(curves, method)[metric].isel(step=place), int(steps[place])
+    at = int(np.flatnonzero(all_steps == step)[0])
+    return computed(curves, method)[metric].isel(step=at), int(step)
 
 
 def latex(comparison: "pd.DataFrame") -> str:
-    """A comparison as a LaTeX table (package ``booktabs``).
+    """Write a comparison as a LaTeX table (package ``booktabs``).
 
     Args:
         comparison: what :meth:`ital.Result.compare` or :func:`compare` returned.
@@ -379,97 +439,114 @@ def latex(comparison: "pd.DataFrame") -> str:
     Example:
         >>> print(ital.results.latex(result.compare()))
     """
+    heads = [
+        "metric",
+        "method",
+        "minus",
+        "difference",
+        r"95\,\% interval",
+        "$p$ (Holm)",
+        "$P$(improvement)",
+    ]
     lines = [
         r"\begin{tabular}{lllrrrr}",
         r"\toprule",
-        r"metric & method & minus & difference & 95\,\% interval & $p$ (Holm) & $P$(improvement) \\",
+        " & ".join(heads) + r" \\",
         r"\midrule",
     ]
     for row in comparison.to_dict("records"):
-        interval = (
-            f"[{_tex_number(row['low'])}, {_tex_number(row['high'])}]"
-            if np.isfinite(row["low"])
-            else "--"
-        )
-        p = p_value(row["p_holm"])
-        cells = (
+        interval = "--"
+        if np.isfinite(row["low"]):
+            interval = f"[{_tex_number(row['low'])}, {_tex_number(row['high'])}]"
+        p = "--"
+        if not np.isnan(row["p_holm"]):
+            p = f"${p_value(row['p_holm'])}$"
+        cells = [
             _tex_text(row["metric"].replace("_", " ")),
             _tex_text(row["method"]),
             _tex_text(row["against"]),
             _tex_number(row["difference"]),
             interval,
-            "--" if np.isnan(row["p_holm"]) else f"${p}$",
+            p,
             decimals(row["improvement"]),
-        )
+        ]
         lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    lines += [r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(lines)
 
 
 def _tex_text(text: str) -> str:
-    """Text with LaTeX's special characters escaped."""
-    return "".join(TEX.get(letter, letter) for letter in text)
+    """Escape LaTeX's special characters in a text."""
+    return text.translate(TEX)
 
 
 def _tex_number(value: float) -> str:
-    """A number in LaTeX's mathematics: three digits, powers of ten as powers."""
+    """Write a number in LaTeX's mathematics: three digits, powers of ten as powers."""
     written = number(value)
-    if written in ("–", "diverged"):
-        return {"–": "--"}.get(written, written)
+    if written == "–":
+        return "--"
+    if written == "diverged":
+        return written
     mantissa, times, power = written.replace("−", "-").partition("×10")
+    if not times:
+        return f"${mantissa}$"
     exponent = power.translate(DIGITS)
-    return f"${mantissa} \\times 10^{{{exponent}}}$" if times else f"${mantissa}$"
+    return f"${mantissa} \\times 10^{{{exponent}}}$"
 
 
-def _label(curves: "xr.Dataset", method: str) -> str:
+def _label_of(curves: "xr.Dataset", method: str) -> str:
+    """Return how figures and tables name a method."""
     return str(curves["label"].sel(learner=method).item())
 
 
-def _recorded(curves: "xr.Dataset", metrics: Sequence[str] | str | None) -> list[str]:
-    """The metrics to compare; raises InputError for one that was not recorded."""
+def _recorded_metrics(curves: "xr.Dataset", metrics: Sequence[str] | str | None) -> list[str]:
+    """Return the metrics to compare; raise InputError for one that was not recorded."""
     recorded = metrics_of(curves)
-    named = [metrics] if isinstance(metrics, str) else list(metrics or recorded)
-    for metric in named:
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    chosen = list(metrics or recorded)
+    for metric in chosen:
         if metric not in recorded:
             raise InputError(
                 f"metric {metric!r} was not recorded: choose from {', '.join(recorded)}"
             )
-    return named
+    return chosen
 
 
-def _compared(
-    rows: "Sequence[tuple[str, str, str, tuple[xr.DataArray, int], tuple[xr.DataArray, int]]]",
+def _comparison_table(
+    pairings: Sequence[Pairing],
     higher_is_better: Collection[str],
 ) -> "pd.DataFrame":
-    """The table of pairs: metric, method, what it is compared with, and the values of both.
-
-    Pairs without shared seeds are left out.
-    """
+    """Return the table of comparisons; those without shared seeds are left out."""
     import pandas as pd
 
     records = []
-    for metric, method, against, (ours, step), (theirs, _) in rows:
-        seeds = np.intersect1d(ours["seed"].values, theirs["seed"].values)
+    for pairing in pairings:
+        seeds = np.intersect1d(pairing.values["seed"].values, pairing.others["seed"].values)
         if len(seeds) == 0:
             continue
-        first, second = ours.sel(seed=seeds).values, theirs.sel(seed=seeds).values
-        pair = paired(first, second)
-        sign = -1 if metric in higher_is_better else 1
+        first = pairing.values.sel(seed=seeds).values
+        second = pairing.others.sel(seed=seeds).values
+        test = paired(first, second)
+        improvement = probability_of_improvement(first, second)
+        if pairing.metric in higher_is_better:
+            improvement = probability_of_improvement(second, first)
         records.append(
             {
-                "metric": metric,
-                "step": step,
-                "method": method,
-                "against": against,
-                "n": pair.n,
+                "metric": pairing.metric,
+                "step": pairing.step,
+                "method": pairing.method,
+                "against": pairing.against,
+                "n": test.n,
                 "mean": float(np.mean(first)),
                 "mean_against": float(np.mean(second)),
-                "difference": pair.difference,
-                "low": pair.low,
-                "high": pair.high,
-                "test": pair.test,
-                "p": pair.p,
+                "difference": test.difference,
+                "low": test.low,
+                "high": test.high,
+                "test": test.test,
+                "p": test.p,
                 "p_holm": np.nan,
-                "improvement": probability_of_improvement(sign * first, sign * second),
+                "improvement": improvement,
             }
         )
     table = pd.DataFrame(records, columns=list(COMPARED))
@@ -479,8 +556,7 @@ def _compared(
 
 
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
-    """The first step at which a seed's parameters were not finite, and the number of seeds that
-    diverged.
+    """Return the first step with parameters that are not finite, and how many seeds diverged.
 
     Args:
         curves: curves of a run.
@@ -491,13 +567,15 @@ def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
     """
     diverged_at = computed(curves, method)["diverged_at"].values
     diverged_at = diverged_at[diverged_at >= 0]
-    return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None
+    if not len(diverged_at):
+        return None
+    return int(diverged_at.min()), len(diverged_at)
 
 
 def divergence_note(
     curves: "xr.Dataset", method: str, remedy: str = "a smaller lr or beta"
 ) -> str | None:
-    """One line about the seeds of a method that diverged.
+    """Say in one line which seeds of a method diverged.
 
     Args:
         curves: curves of a run.
@@ -512,15 +590,15 @@ def divergence_note(
         return None
     step, seeds = found
     lanes = computed(curves, method)
-    of = f"{seeds} of {lanes.sizes['seed']} seeds"
-    return f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({of}). Try {remedy}."
+    share = f"{seeds} of {lanes.sizes['seed']} seeds"
+    return (
+        f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({share}). "
+        f"Try {remedy}."
+    )
 
 
-JUDGED = (
-    "accuracy",
-    "loss",
-    "distance",
-)  # what tells whether awareness helped, the most telling first
+# What tells whether awareness helped, the most telling first.
+JUDGED = ("accuracy", "loss", "distance")
 
 
 def behind_note(
@@ -528,10 +606,10 @@ def behind_note(
     higher_is_better: Collection[str] = (),
     names: tuple[str, str] = ("beta", "lr"),
 ) -> str | None:
-    """One line if an aware learner with ``beta="auto"`` ends behind the naive one, by a paired test
-    (p < 0.05).
+    """Say in one line that an aware learner with ``beta="auto"`` ends behind the naive one.
 
-    It is behind if some of accuracy, loss and distance say so, and none says the opposite.
+    A paired test decides (p < 0.05). The learner is behind if some of accuracy, loss and distance
+    say so, and none says the opposite.
 
     Args:
         curves: curves of a run in which β was found by the ``auto`` rule.
@@ -550,12 +628,12 @@ def behind_note(
     table = compare(curves.sel(learner=[BASELINE, *aware]), BASELINE, recorded)
     sign = table["metric"].isin(list(higher_is_better)).map({True: 1.0, False: -1.0})
     table["gain"] = sign * table["difference"]
-    told = table[table["p"] < 0.05]
-    ahead = told.loc[told["gain"] > 0, "method"]
-    behind = told[(told["gain"] < 0) & ~told["method"].isin(ahead)].to_dict("records")
-    if not behind:
+    significant = table[table["p"] < 0.05]
+    ahead = significant.loc[significant["gain"] > 0, "method"]
+    is_behind = (significant["gain"] < 0) & ~significant["method"].isin(ahead)
+    if not is_behind.any():
         return None
-    worst = behind[0]
+    worst = significant[is_behind].iloc[0].to_dict()
     beta, lr = names
     values = f"{worst['metric']} {number(worst['mean'])} against {number(worst['mean_against'])}"
     return (

@@ -1,5 +1,6 @@
-"""Statistics over seeds and over participants: means with intervals, paired tests, and number
-formatting.
+"""Statistics over seeds and over participants, and the format of numbers.
+
+There are means with intervals, and paired tests.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import numpy as np
 
 from ital.errors import InputError
 
+NAN = float("nan")
 RESAMPLES = 2000
 SHARES = (0.5, 0.1, 0.01)
 SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
@@ -16,8 +18,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Estimate(NamedTuple):
-    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals for
-    both means.
+    """Mean and interquartile mean of n values, with 95 % bootstrap intervals for both.
 
     Attributes:
         n: number of values.
@@ -41,7 +42,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
-    """Mean, standard error, interquartile mean and intervals of one sample.
+    """Estimate mean, standard error, interquartile mean and intervals from one sample.
 
     Args:
         values: the sample (n,).
@@ -52,16 +53,27 @@ def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
     """
     values = np.asarray(values, float)
     n = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    low, high = bootstrap(values, lambda rows: rows.mean(axis=-1), seed)
-    middle_low, middle_high = bootstrap(values, interquartile_mean, seed)
-    middle = float(interquartile_mean(values))
-    return Estimate(n, float(values.mean()), error, low, high, middle, middle_low, middle_high)
+    error = NAN
+    if n > 1:
+        error = float(values.std(ddof=1) / np.sqrt(n))
+    low, high = bootstrap(values, lambda samples: samples.mean(axis=-1), seed)
+    iqm_low, iqm_high = bootstrap(values, interquartile_mean, seed)
+    return Estimate(
+        n=n,
+        mean=float(values.mean()),
+        error=error,
+        low=low,
+        high=high,
+        iqm=float(interquartile_mean(values)),
+        iqm_low=iqm_low,
+        iqm_high=iqm_high,
+    )
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """The mean of the middle half along the last axis: a quarter of the values (rounded down) is
-    cut off at each end.
+    """Return the mean of the middle half along the last axis.
+
+    A quarter of the values (rounded down) is cut off at each end.
 
     Args:
         values: values along the last axis.
@@ -81,7 +93,7 @@ def bootstrap(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """The 95 % percentile bootstrap interval of a statistic.
+    """Compute the 95 % percentile bootstrap interval of a statistic.
 
     Args:
         values: the sample (n,).
@@ -93,16 +105,18 @@ def bootstrap(
         Lower and upper end; NaN for fewer than two values, or if one is not finite.
     """
     values = np.asarray(values, float)
-    if len(values) < 2 or not np.isfinite(values).all():
-        return float("nan"), float("nan")
-    rows = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
-    low, high = np.quantile(statistic(values[rows]), (0.025, 0.975))
+    n = len(values)
+    if n < 2 or not np.isfinite(values).all():
+        return NAN, NAN
+    drawn = np.random.default_rng(seed).integers(0, n, (resamples, n))
+    low, high = np.quantile(statistic(values[drawn]), (0.025, 0.975))
     return float(low), float(high)
 
 
 class Paired(NamedTuple):
-    """A paired comparison, first − second: the mean difference, its 95 % interval, and a two-sided
-    test of it.
+    """A paired comparison, first − second.
+
+    It holds the mean difference, its 95 % interval, and a two-sided test of it.
 
     Attributes:
         n: number of pairs.
@@ -128,11 +142,11 @@ class Paired(NamedTuple):
 
 
 def paired(first: np.ndarray, second: np.ndarray) -> Paired:
-    """Compare pairs with the t-test; if a value is not finite (a learner diverged), with the sign
-    test.
+    """Compare pairs with the t-test, or with the sign test if a value is not finite.
 
-    If all differences are equal, the limit of small variation is used: p is 1 if they are 0;
-    otherwise p is 0 and t is infinite. A single pair allows no test: NaN.
+    Values are not finite if a learner diverged. If all differences are equal, the limit of small
+    variation is used: p is 1 if they are 0; otherwise p is 0 and t is infinite. A single pair
+    allows no test: NaN.
 
     Args:
         first: values of the first sample (n,).
@@ -146,34 +160,72 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
     """
     from scipy import stats
 
-    first, second = _pairs(first, second)
-    n, nan = len(first), float("nan")
+    first, second = _as_pairs(first, second)
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        wins, losses = np.sum(first < second), np.sum(first > second)
-        with np.errstate(invalid="ignore"):
-            # Two infinite values are a tie; the difference of a value that is not known is not known.
-            difference = float(np.where(first == second, 0.0, first - second).mean())
-        p = float(stats.binomtest(int(wins), int(wins + losses)).pvalue) if wins + losses else 1.0
-        return Paired(n, difference, nan, nan, nan, nan, p, nan, "sign test")
+        return _sign_test(first, second)
+    n = len(first)
     differences = first - second
     mean = float(differences.mean())
     if n < 2:
-        return Paired(n, mean, nan, nan, nan, nan, nan, nan, "none")
+        return Paired(n, mean, sd=NAN, low=NAN, high=NAN, t=NAN, p=NAN, d=NAN, test="none")
     sd = float(differences.std(ddof=1))
-    if sd <= 1e-12 * np.abs(first).max(initial=1e-300):  # nothing but rounding
-        beyond = float(np.sign(mean)) * np.inf if mean else nan
-        return Paired(
-            n, mean, 0.0, mean, mean, beyond, 0.0 if mean else 1.0, beyond, "paired t-test"
-        )
+    only_rounding = 1e-12 * np.abs(first).max(initial=1e-300)
+    if sd <= only_rounding:
+        return _equal_differences(n, mean)
     test = stats.ttest_1samp(differences, 0.0)
     low, high = test.confidence_interval(0.95)
-    t, p = float(test.statistic), float(test.pvalue)
-    return Paired(n, mean, sd, float(low), float(high), t, p, mean / sd, "paired t-test")
+    return Paired(
+        n,
+        mean,
+        sd=sd,
+        low=float(low),
+        high=float(high),
+        t=float(test.statistic),
+        p=float(test.pvalue),
+        d=mean / sd,
+        test="paired t-test",
+    )
 
 
-def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both samples as arrays; raises InputError if they are not pairs."""
-    first, second = np.asarray(first, float), np.asarray(second, float)
+def _equal_differences(n: int, mean: float) -> Paired:
+    """Return the limit of the t-test for differences that are all equal."""
+    t = NAN
+    p = 1.0
+    if mean:
+        t = float(np.sign(mean)) * np.inf
+        p = 0.0
+    return Paired(n, mean, sd=0.0, low=mean, high=mean, t=t, p=p, d=t, test="paired t-test")
+
+
+def _sign_test(first: np.ndarray, second: np.ndarray) -> Paired:
+    """Compare pairs by which value is smaller."""
+    from scipy import stats
+
+    wins = int(np.sum(first < second))
+    losses = int(np.sum(first > second))
+    # Two infinite values are a tie; the difference of a value that is not known is not known.
+    with np.errstate(invalid="ignore"):
+        difference = float(np.where(first == second, 0.0, first - second).mean())
+    p = 1.0
+    if wins or losses:
+        p = float(stats.binomtest(wins, wins + losses).pvalue)
+    return Paired(
+        len(first),
+        difference,
+        sd=NAN,
+        low=NAN,
+        high=NAN,
+        t=NAN,
+        p=p,
+        d=NAN,
+        test="sign test",
+    )
+
+
+def _as_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both samples as arrays; raise InputError if they are not pairs."""
+    first = np.asarray(first, float)
+    second = np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 1:
         raise InputError(
             f"pairs need two samples of one length, not of shapes {first.shape} and {second.shape}"
@@ -182,28 +234,30 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
-    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single
-    pair.
+    """Test pairs with Wilcoxon's signed-rank test.
 
     Args:
         first: values of the first sample (n,).
         second: values of the second sample, in the same order (n,).
 
     Returns:
-        The p-value.
+        The p-value: 1 if no pair differs, NaN for a single pair.
     """
     from scipy import stats
 
-    first, second = _pairs(first, second)
+    first, second = _as_pairs(first, second)
     differences = first - second
     if len(differences) < 2:
-        return float("nan")
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+        return NAN
+    if not differences.any():
+        return 1.0
+    return float(stats.wilcoxon(differences).pvalue)
 
 
 def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
-    """The share of pairs, any value of one sample with any of the other, in which the first is
-    smaller (ties count ½).
+    """Return the share of pairs in which the first value is smaller; ties count ½.
+
+    Any value of one sample makes a pair with any of the other.
 
     Args:
         first: values of the first sample (n,).
@@ -212,12 +266,13 @@ def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
     Returns:
         The share, in [0, 1].
     """
-    first, second = np.asarray(first, float)[:, None], np.asarray(second, float)[None, :]
-    return float(np.mean((first < second) + 0.5 * (first == second)))
+    by_row = np.asarray(first, float)[:, None]
+    by_column = np.asarray(second, float)[None, :]
+    return float(np.mean((by_row < by_column) + 0.5 * (by_row == by_column)))
 
 
 def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """The ratio of two standard deviations, and the p-value of Pitman and Morgan's test.
+    """Return the ratio of two standard deviations, and the p-value of Pitman and Morgan's test.
 
     The test is for paired samples: the variances are equal exactly if sums and differences are
     uncorrelated.
@@ -232,19 +287,20 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """
     from scipy import stats
 
-    first, second = _pairs(first, second)
+    first, second = _as_pairs(first, second)
     if len(first) < 3 or not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return float("nan"), float("nan")
-    ratio = float(first.std(ddof=1) / max(second.std(ddof=1), np.finfo(float).tiny))
-    total, apart = first + second, first - second
-    if total.std() == 0 or apart.std() == 0:
+        return NAN, NAN
+    smallest = np.finfo(float).tiny  # a second sample without spread gives a large ratio
+    ratio = float(first.std(ddof=1) / max(second.std(ddof=1), smallest))
+    sums = first + second
+    differences = first - second
+    if sums.std() == 0 or differences.std() == 0:
         return ratio, 1.0
-    return ratio, float(stats.pearsonr(total, apart).pvalue)
+    return ratio, float(stats.pearsonr(sums, differences).pvalue)
 
 
 def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.ndarray:
-    """For each seed, the first measured step at which the curve is at or below a share of its
-    start.
+    """Return when each seed's curve is first at or below a share of its start.
 
     Args:
         steps: the measured steps (T,).
@@ -252,16 +308,18 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
         share: share of the first value.
 
     Returns:
-        One step per seed, NaN if the curve never gets there.
+        A measured step per seed, NaN if the curve never gets there.
     """
     curves = np.asarray(curves, float)
-    below = curves <= share * curves[:, :1]
-    return np.where(below.any(axis=1), np.asarray(steps, float)[below.argmax(axis=1)], np.nan)
+    is_below = curves <= share * curves[:, :1]
+    first_below = np.asarray(steps, float)[is_below.argmax(axis=1)]
+    return np.where(is_below.any(axis=1), first_below, np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and is not
-    counted.
+    """Adjust a family of p-values along the last axis with Holm's method.
+
+    NaN stays NaN and is not counted.
 
     Args:
         p: p-values.
@@ -277,15 +335,18 @@ def holm(p: np.ndarray) -> np.ndarray:
         raise InputError("p-values lie between 0 and 1, or are NaN")
     order = np.argsort(p, axis=-1, kind="stable")  # NaN last
     ranked = np.take_along_axis(p, order, axis=-1)
-    left = np.sum(np.isfinite(p), axis=-1, keepdims=True) - np.arange(p.shape[-1])
-    adjusted = np.minimum(1.0, np.maximum.accumulate(ranked * left, axis=-1))
+    # The smallest p is multiplied by the size of the family, the next by one less, …
+    size = np.sum(np.isfinite(p), axis=-1, keepdims=True)
+    factors = size - np.arange(p.shape[-1])
+    adjusted = np.minimum(1.0, np.maximum.accumulate(ranked * factors, axis=-1))
+    adjusted[np.isnan(ranked)] = np.nan
     result = np.empty_like(p)
-    np.put_along_axis(result, order, np.where(np.isnan(ranked), np.nan, adjusted), axis=-1)
+    np.put_along_axis(result, order, adjusted, axis=-1)
     return result
 
 
 def stars(p: float) -> str:
-    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing.
+    """Return ``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing.
 
     Args:
         p: a p-value.
@@ -293,11 +354,14 @@ def stars(p: float) -> str:
     Returns:
         The stars.
     """
-    return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
+    for limit, mark in SIGNIFICANT:
+        if p < limit:
+            return mark
+    return ""
 
 
 def p_value(p: float) -> str:
-    """p as papers print it: "< 0.001", "0.031"; "–" for NaN.
+    """Write p as papers print it: "< 0.001", "0.031"; "–" for NaN.
 
     Args:
         p: a p-value.
@@ -305,11 +369,15 @@ def p_value(p: float) -> str:
     Returns:
         The text.
     """
-    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if np.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}"
 
 
 def p_equals(p: float) -> str:
-    """The same after the letter p: "< 0.001", "= 0.031".
+    """Write p as after the letter p: "< 0.001", "= 0.031".
 
     Args:
         p: a p-value.
@@ -317,11 +385,13 @@ def p_equals(p: float) -> str:
     Returns:
         The text.
     """
-    return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
+    if np.isnan(p) or p < 0.001:
+        return p_value(p)
+    return f"= {p:.3f}"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number without e-notation: 0.0231, 8.10×10⁻⁵, 12400; "–" for NaN.
+    """Write a number without e-notation: 0.0231, 8.10×10⁻⁵, 12400; "–" for NaN.
 
     Args:
         value: the number; infinity means that a learner diverged.
@@ -329,25 +399,29 @@ def number(value: float, digits: int = 3) -> str:
 
     Returns:
         The text, with a true minus.
-
     """
     if np.isnan(value):
         return "–"
-    if np.isinf(value):
-        return "diverged" if value > 0 else "−∞"
+    if value == np.inf:
+        return "diverged"
+    if value == -np.inf:
+        return "−∞"
     if value == 0:
         return "0"
     mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
     power = int(exponent)
     if -4 <= power < 6:
-        written = f"{abs(value):.{max(digits - 1 - power, 0)}f}"
+        after_point = max(digits - 1 - power, 0)
+        written = f"{abs(value):.{after_point}f}"
     else:
         written = f"{mantissa}×10{str(power).translate(SUPERSCRIPTS)}"
-    return f"−{written}" if value < 0 else written
+    if value < 0:
+        return f"−{written}"
+    return written
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference as :func:`number` writes it, always with its sign.
+    """Write a difference as :func:`number` does, always with its sign.
 
     Args:
         value: the difference.
@@ -357,11 +431,13 @@ def signed(value: float, digits: int = 3) -> str:
         The text.
     """
     written = number(value, digits)
-    return f"+{written}" if value > 0 and np.isfinite(value) else written
+    if 0 < value < np.inf:
+        return f"+{written}"
+    return written
 
 
 def decimals(value: float, places: int = 2) -> str:
-    """A number with a fixed number of decimals and a true minus; "–" for NaN.
+    """Write a number with a fixed number of decimals and a true minus; "–" for NaN.
 
     Args:
         value: the number.
@@ -370,11 +446,13 @@ def decimals(value: float, places: int = 2) -> str:
     Returns:
         The text.
     """
-    return "–" if np.isnan(value) else f"{value:.{places}f}".replace("-", "−")
+    if np.isnan(value):
+        return "–"
+    return f"{value:.{places}f}".replace("-", "−")
 
 
 def share(value: float, places: int = 1) -> str:
-    """A share in per cent; "–" for NaN.
+    """Write a share in per cent; "–" for NaN.
 
     Args:
         value: the share, from 0 to 1.
@@ -383,11 +461,13 @@ def share(value: float, places: int = 1) -> str:
     Returns:
         The text.
     """
-    return "–" if np.isnan(value) else f"{100 * value:.{places}f} %"
+    if np.isnan(value):
+        return "–"
+    return f"{100 * value:.{places}f} %"
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:
-    """Numbers rounded for a text file; None for values that are not finite.
+    """Round numbers for a text file; None stands for values that are not finite.
 
     Args:
         values: the numbers.
@@ -396,10 +476,13 @@ def rounded(values: Any, digits: int = 4) -> list[float | None]:
     Returns:
         The rounded numbers.
     """
-    return [
-        float(f"{value:.{digits - 1}e}") if np.isfinite(value) else None
-        for value in np.asarray(values, float)
-    ]
+    written: list[float | None] = []
+    for value in np.asarray(values, float):
+        if np.isfinite(value):
+            written.append(float(f"{value:.{digits - 1}e}"))
+        else:
+            written.append(None)
+    return written
 
 
 __all__ = [

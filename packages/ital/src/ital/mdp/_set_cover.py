@@ -1,5 +1,4 @@
-"""Teaching a policy by set cover: few demonstrations that leave only rewards with the same optimal
-policy.
+"""Teaching a policy by set cover: few demonstrations leave only rewards with the same policy.
 
 Brown and Niekum (2019). A learner that sees action a in state s concludes that a is best there: w
 lies in the half-space ⟨w, μ(s,a) − μ(s,b)⟩ ≥ 0 of every other action b. The half-spaces of all
@@ -60,8 +59,7 @@ def set_cover(
     rollouts: int = 1,
     seed: int = 0,
 ) -> Cover:
-    """Choose demonstrations of optimal actions greedily, until they reveal every half-space that
-    bounds their cone.
+    """Choose demonstrations of optimal actions that reveal every half-space that bounds their cone.
 
     Candidates are trajectories that start in each of ``starts`` with each action that is optimal
     there. The cone is that of the starts' half-spaces. The first three arguments are those of
@@ -83,17 +81,20 @@ def set_cover(
     Raises:
         InputError: if shapes do not fit, planning would not end, or there would be no trajectory.
     """
-    p = (
-        table(transitions)
-        if isinstance(transitions, Dynamics)
-        else real("transitions", transitions)
-    )
+    if isinstance(transitions, Dynamics):
+        p = table(transitions)
+    else:
+        p = real("transitions", transitions)
     dynamics = tabular(p)
-    encoded = np.eye(dynamics.states) if features is None else real("features", features)
+    states = dynamics.states
+    encoded = np.eye(states)
+    if features is not None:
+        encoded = real("features", features)
     target = real("weights", weights)
-    if encoded.ndim != 2 or len(encoded) != dynamics.states or target.shape != encoded.shape[1:]:
+    if encoded.ndim != 2 or len(encoded) != states or target.shape != encoded.shape[1:]:
         raise InputError(
-            f"features have shape {encoded.shape} and weights {target.shape}, expected ({dynamics.states}, d) and (d,)"
+            f"features have shape {encoded.shape} and weights {target.shape}, "
+            f"expected ({states}, d) and (d,)"
         )
     if not (discount >= 0 and discount * dynamics.survival < 1):
         raise InputError(
@@ -103,24 +104,32 @@ def set_cover(
         raise InputError(f"length {length}: a trajectory needs at least one state")
     if rollouts < 1:
         raise InputError(f"rollouts {rollouts}: at least one trajectory is needed from each start")
-    from_states = (
-        np.arange(dynamics.states) if starts is None else np.unique(np.asarray(starts, int))
-    )
-    if not len(from_states) or from_states[0] < 0 or from_states[-1] >= dynamics.states:
-        raise InputError(f"starts must be states from 0 to {dynamics.states - 1}, at least one")
+    from_states = _checked_starts(starts, states)
+
     policy = optimal_policy(p, encoded @ target, discount)
     counts = feature_counts(p, encoded, policy, discount)
     optimal = optimal_actions(counts, target)
     normals = half_spaces(counts, optimal)
     constraints = irredundant(normals[from_states])
     candidates = trajectories(p, optimal, length, from_states, rollouts, seed)
-    reveals = [_matches(constraints, revealed(normals, [one])) for one in candidates]
-    shown = [candidates[i] for i in _greedy(np.array(reveals))]
-    return Cover(shown, constraints, policy, optimal, normals, candidates)
+    # Whether each candidate reveals each constraint (candidates, m).
+    reveals = np.array([_matches(constraints, revealed(normals, [one])) for one in candidates])
+    demonstrations = [candidates[i] for i in _greedy_cover(reveals)]
+    return Cover(demonstrations, constraints, policy, optimal, normals, candidates)
+
+
+def _checked_starts(starts: Sequence[int] | None, states: int) -> np.ndarray:
+    """Return the distinct states in which trajectories start, in order."""
+    if starts is None:
+        return np.arange(states)
+    distinct = np.unique(np.asarray(starts, int))
+    if not len(distinct) or distinct[0] < 0 or distinct[-1] >= states:
+        raise InputError(f"starts must be states from 0 to {states - 1}, at least one")
+    return distinct
 
 
 def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float) -> np.ndarray:
-    """The best action of every state, by policy iteration; of equally good actions, the first.
+    """Find the best action of every state, by policy iteration; of equally good ones the first.
 
     Args:
         transitions: the table (A, S, S).
@@ -133,7 +142,9 @@ def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float)
     policy = np.zeros(transitions.shape[1], int)
     for _ in range(MOST_ROUNDS):
         q = feature_counts(transitions, reward[:, None], policy, discount)[..., 0]
-        better = np.argmax(q > q.max(axis=0) - 1e-10 * (1 + np.abs(q).max()), axis=0)
+        # Rounding must not decide between equally good actions, or the policy would never settle.
+        rounding = 1e-10 * (1 + np.abs(q).max())
+        better = np.argmax(q > q.max(axis=0) - rounding, axis=0)
         if np.array_equal(better, policy):
             break
         policy = better
@@ -146,8 +157,9 @@ def feature_counts(
     policy: np.ndarray,
     discount: float,
 ) -> np.ndarray:
-    """μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))], the expected features after an action, then
-    following a policy.
+    """Return μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))].
+
+    These are the expected features after an action, then following a policy.
 
     Args:
         transitions: the table (A, S, S).
@@ -158,13 +170,14 @@ def feature_counts(
     Returns:
         The counts (A, S, d); ⟨w, μ⟩ is Q.
     """
-    followed = transitions[policy, np.arange(len(policy))]
-    ahead = np.linalg.solve(np.eye(len(policy)) - discount * followed, followed @ features)
+    states = len(policy)
+    followed = transitions[policy, np.arange(states)]  # P_π (S, S)
+    ahead = np.linalg.solve(np.eye(states) - discount * followed, followed @ features)
     return transitions @ (features + discount * ahead)
 
 
 def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Which actions are optimal: all whose ⟨w, μ⟩ differs from the best only by rounding.
+    """Tell which actions are optimal: all whose ⟨w, μ⟩ differs from the best only by rounding.
 
     Args:
         counts: expected features μ of following an optimal policy (A, S, d).
@@ -179,8 +192,9 @@ def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
-    """The unit normals of μ(s,a) − μ(s,b): rewards for which the actions a are optimal have no
-    negative product.
+    """Return the unit normals of μ(s,a) − μ(s,b).
+
+    Rewards for which the actions a are optimal have no negative product with them.
 
     Args:
         counts: expected features μ (A, S, d).
@@ -190,18 +204,18 @@ def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
         The normals (S, A, A, d), by state, optimal action a and other action b; zero where a is not
         optimal or there is no difference.
     """
-    by_state = counts.swapaxes(0, 1)
-    gaps = (by_state[:, :, None] - by_state[:, None]) * optimal.T[:, :, None, None]
+    by_state = counts.swapaxes(0, 1)  # (S, A, d)
+    differences = by_state[:, :, None] - by_state[:, None]  # (S, A, A, d)
+    gaps = differences * optimal.T[:, :, None, None]
     lengths = np.linalg.norm(gaps, axis=-1, keepdims=True)
     return np.where(lengths > EQUAL, gaps / np.maximum(lengths, EQUAL), 0.0)
 
 
 def irredundant(normals: np.ndarray) -> np.ndarray:
-    """The half-spaces that bound a cone: without zeros, duplicates, and those that follow from the
-    others.
+    """Return the half-spaces that bound a cone.
 
-    n follows from the others if no w with ⟨w, n′⟩ ≥ 0 for all of them has ⟨w, n⟩ < 0: a linear
-    program.
+    Zeros and duplicates do not, nor those that follow from the others. n follows from the others if
+    no w with ⟨w, n′⟩ ≥ 0 for all of them has ⟨w, n⟩ < 0: a linear program.
 
     Args:
         normals: unit normals (…, d).
@@ -212,12 +226,14 @@ def irredundant(normals: np.ndarray) -> np.ndarray:
     from scipy.optimize import linprog
 
     kept = _distinct(normals)
-    for one in list(kept):
-        others = [other for other in kept if other is not one]
-        if others:
-            least = linprog(one, -np.array(others), np.zeros(len(others)), bounds=(-1, 1))
-            if least.fun > -EQUAL:
-                kept = others
+    for normal in list(kept):
+        others = [other for other in kept if other is not normal]
+        if not others:
+            continue
+        # The smallest ⟨w, n⟩ of all w in the cube for which the others hold.
+        found = linprog(normal, -np.array(others), np.zeros(len(others)), bounds=(-1, 1))
+        if found.fun > -EQUAL:
+            kept = others
     return np.array(kept).reshape(-1, normals.shape[-1])
 
 
@@ -229,7 +245,7 @@ def trajectories(
     rollouts: int = 1,
     seed: int = 0,
 ) -> list[np.ndarray]:
-    """Different trajectories of optimal actions, from each start with each optimal action.
+    """Draw different trajectories of optimal actions, from each start with each optimal action.
 
     Where several actions are optimal, later steps take one of them at random.
 
@@ -246,8 +262,10 @@ def trajectories(
         States and actions in two columns, each (H, 2).
     """
     rng = np.random.default_rng(seed)
-    paths: dict[bytes, np.ndarray] = {}
-    for start in range(optimal.shape[1]) if starts is None else starts:
+    paths: dict[bytes, np.ndarray] = {}  # by content, so that equal ones are one
+    if starts is None:
+        starts = np.arange(optimal.shape[1])
+    for start in starts:
         for first in np.flatnonzero(optimal[:, start]):
             for _ in range(rollouts):
                 path = _rollout(rng, transitions, optimal, length, int(start), int(first))
@@ -263,21 +281,23 @@ def _rollout(
     state: int,
     action: int,
 ) -> np.ndarray:
-    """One trajectory that begins with a given action (H, 2)."""
+    """Draw one trajectory that begins with a given action (H, 2)."""
     path = [(state, action)]
     while len(path) < length:
-        reached = np.cumsum(transitions[action, state])
-        state = int(np.searchsorted(reached, rng.random(), side="right"))
+        up_to = np.cumsum(transitions[action, state])  # probabilities of the states up to each
+        state = int(np.searchsorted(up_to, rng.random(), side="right"))
         if state == optimal.shape[1]:
-            break
+            break  # a number beyond all states is death
         best = np.flatnonzero(optimal[:, state])
-        action = int(best[0] if len(best) == 1 else rng.choice(best))
+        action = int(best[0])
+        if len(best) > 1:
+            action = int(rng.choice(best))
         path.append((state, action))
     return np.array(path)
 
 
 def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.ndarray:
-    """The half-spaces that demonstrations reveal: those of the actions shown.
+    """Return the half-spaces that demonstrations reveal: those of the actions shown.
 
     Args:
         normals: the normals of all states and optimal actions (S, A, A, d).
@@ -308,46 +328,65 @@ def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray
     """
     deepest, depth = _deepest(normals)
     if depth < EQUAL:
-        flat = np.array([_is_equality(one, normals) for one in normals])
-        _, lengths, directions = np.linalg.svd(normals[flat])
-        basis = directions[int(np.sum(lengths > EQUAL)) :]
-        if not len(basis):
-            raise InputError("only the reward 0 agrees with these half-spaces")
-        inside = normals[~flat] @ basis.T
-        inside /= np.linalg.norm(inside, axis=1, keepdims=True)
-        return rewards_within(inside, count, seed) @ basis
+        return _rewards_within_flat(normals, count, seed)
     rng = np.random.default_rng(seed)
     w = deepest / (2 * max(1.0, float(np.linalg.norm(deepest))))
     samples = np.empty((count, normals.shape[1]))
     for i in range(count * THINNED):
+        # A move along a random line through w, to any point within the ball and the half-spaces.
         gauss = rng.normal(size=len(w))
         v = gauss / np.linalg.norm(gauss)
-        slack, speed = normals @ w, normals @ v
-        middle = -float(w @ v)
-        half = math.sqrt(middle**2 + 1 - w @ w)  # the ball's ends of the line
-        low = np.max(np.append(-slack[speed > 0] / speed[speed > 0], middle - half))
-        high = np.min(np.append(-slack[speed < 0] / speed[speed < 0], middle + half))
+        low, high = _ends_in_ball(w, v)
+        slack = normals @ w
+        speed = normals @ v
+        rising = speed > 0
+        falling = speed < 0
+        low = np.max(np.append(-slack[rising] / speed[rising], low))
+        high = np.min(np.append(-slack[falling] / speed[falling], high))
         w = w + rng.uniform(low, high) * v
-        samples[i // THINNED] = w
+        samples[i // THINNED] = w  # the last of these moves stays
     return samples
 
 
+def _rewards_within_flat(normals: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Sample from a cone without an inside, in the subspace that its equalities leave."""
+    is_equality = np.array([_is_equality(normal, normals) for normal in normals])
+    _, lengths, directions = np.linalg.svd(normals[is_equality])
+    rank = int(np.sum(lengths > EQUAL))
+    basis = directions[rank:]
+    if not len(basis):
+        raise InputError("only the reward 0 agrees with these half-spaces")
+    inside = normals[~is_equality] @ basis.T
+    inside /= np.linalg.norm(inside, axis=1, keepdims=True)
+    return rewards_within(inside, count, seed) @ basis
+
+
+def _ends_in_ball(w: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+    """Return the x with ‖w + xv‖ = 1 for a unit vector v."""
+    middle = -float(w @ v)
+    half = math.sqrt(middle**2 + 1 - w @ w)
+    return middle - half, middle + half
+
+
 def _deepest(normals: np.ndarray) -> tuple[np.ndarray, float]:
-    """The point of the unit cube that is deepest within half-spaces, and how deep."""
+    """Return the point of the unit cube that is deepest within half-spaces, and how deep."""
     from scipy.optimize import linprog
 
     n, d = normals.shape
     if not n:
         return np.zeros(d), 1.0
+    # The unknowns are w and the depth x ≤ 1: maximise x with ⟨w, n⟩ ≥ x for all n.
     found = linprog(
-        np.append(np.zeros(d), -1.0), np.hstack([-normals, np.ones((n, 1))]), np.zeros(n),
+        np.append(np.zeros(d), -1.0),
+        np.hstack([-normals, np.ones((n, 1))]),
+        np.zeros(n),
         bounds=[(-1, 1)] * d + [(None, 1)],
-    )  # fmt: skip
+    )
     return found.x[:d], float(found.x[-1])
 
 
 def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
-    """Whether no point of a cone is within a half-space, only on its boundary."""
+    """Tell whether no point of a cone is within a half-space, only on its boundary."""
     from scipy.optimize import linprog
 
     furthest = linprog(-normal, -normals, np.zeros(len(normals)), bounds=(-1, 1))
@@ -355,7 +394,7 @@ def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
 
 
 def table(dynamics: Dynamics) -> np.ndarray:
-    """The transitions of any dynamics as a table, for instance of a grid.
+    """Return the transitions of any dynamics as a table, for instance of a grid.
 
     Args:
         dynamics: the transitions.
@@ -364,8 +403,9 @@ def table(dynamics: Dynamics) -> np.ndarray:
         P(s′|s,a) as (A, S, S).
     """
     with _float64():  # float32 would tell equally good actions apart
-        chosen = jnp.eye(dynamics.actions)[:, :, None] * jnp.ones(dynamics.states)
-        return np.stack([np.asarray(following(dynamics, policy), float) for policy in chosen])
+        # One policy for each action, which always takes it (A, A, S).
+        policies = jnp.eye(dynamics.actions)[:, :, None] * jnp.ones(dynamics.states)
+        return np.stack([np.asarray(following(dynamics, policy), float) for policy in policies])
 
 
 def _float64() -> AbstractContextManager[None]:
@@ -378,25 +418,30 @@ def _float64() -> AbstractContextManager[None]:
 
 
 def _distinct(normals: np.ndarray) -> list[np.ndarray]:
-    """The rows that are neither zero nor equal to an earlier one."""
+    """Return the rows that are neither zero nor equal to an earlier one."""
     kept: list[np.ndarray] = []
-    for one in normals.reshape(-1, normals.shape[-1]):
-        if np.any(one) and not (kept and _matches(one[None], np.array(kept)).any()):
-            kept.append(one)
+    for normal in normals.reshape(-1, normals.shape[-1]):
+        if not np.any(normal):
+            continue
+        if kept and _matches(normal[None], np.array(kept)).any():
+            continue
+        kept.append(normal)
     return kept
 
 
 def _matches(normals: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Whether each normal is among the others."""
-    return np.any(np.max(np.abs(normals[:, None] - among), axis=-1) < EQUAL, axis=1)
+    """Tell whether each normal is among the others."""
+    largest_differences = np.max(np.abs(normals[:, None] - among), axis=-1)
+    return np.any(largest_differences < EQUAL, axis=1)
 
 
-def _greedy(reveals: np.ndarray) -> list[int]:
-    """Indices of rows that together hold every column: always the one with most that are still
-    missing.
-    """
-    chosen, missing = [], np.ones(reveals.shape[1], bool)
-    while missing.any():
-        chosen.append(int(np.argmax(np.sum(reveals & missing, axis=1))))
-        missing &= ~reveals[chosen[-1]]
+def _greedy_cover(reveals: np.ndarray) -> list[int]:
+    """Return rows that together hold every column: always the one with most that are missing."""
+    chosen: list[int] = []
+    is_missing = np.ones(reveals.shape[1], bool)
+    while is_missing.any():
+        adds = np.sum(reveals & is_missing, axis=1)
+        best = int(np.argmax(adds))
+        chosen.append(best)
+        is_missing &= ~reveals[best]
     return chosen

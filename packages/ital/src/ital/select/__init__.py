@@ -47,7 +47,9 @@ def volumes(
     """
     _same_shape(losses=losses, reference_losses=reference_losses, squared_norms=squared_norms)
     progress = losses - reference_losses
-    return progress if squared_norms is None else progress - (_step_size(lr) / 2) * squared_norms
+    if squared_norms is None:
+        return progress
+    return progress - (_step_size(lr) / 2) * squared_norms
 
 
 def squared_norms_of(
@@ -71,10 +73,11 @@ def squared_norms_of(
         The squared norms, of the shape of the labels.
     """
     xp = arrays.array_namespace(logits, labels)
+    # The largest logit is taken off, so that no exponential overflows.
     weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
     probabilities = weights / xp.sum(weights, axis=-1, keepdims=True)
     classes = xp.arange(logits.shape[-1], device=arrays.device(logits))
-    right = xp.astype(labels[..., None] == classes, logits.dtype)
+    right = xp.astype(labels[..., None] == classes, logits.dtype)  # one-hot labels (…, K)
     of_logits = xp.sum((probabilities - right) ** 2, axis=-1)
     if features is None:
         return of_logits
@@ -109,6 +112,21 @@ def choose(
     Raises:
         InputError: if k does not fit, randomness is needed and missing, or scores are not finite.
     """
+    _check_choice(scores, k, temperature, on_nan)
+    xp = arrays.array_namespace(scores)
+    is_finite = xp.isfinite(scores)
+    if on_nan == "refuse":
+        _refuse_infinite(is_finite, xp)
+    if temperature > 0:
+        scores = scores / temperature + _gumbel_noise(scores, rng, xp)
+    last = xp.asarray(-xp.inf, dtype=scores.dtype, device=arrays.device(scores))
+    scores = xp.where(is_finite, scores, last)
+    best_first = xp.argsort(scores, axis=-1, descending=True, stable=True)
+    return best_first[..., :k]
+
+
+def _check_choice(scores: Array, k: int, temperature: float, on_nan: str) -> None:
+    """Raise InputError unless k of the scores can be chosen."""
     if len(scores.shape) not in (1, 2):
         raise InputError(
             f"scores must be one row (N,) or several (B, N), not of shape {tuple(scores.shape)}"
@@ -120,16 +138,6 @@ def choose(
         raise InputError(f"temperature must be at least 0, not {temperature}")
     if on_nan not in ("refuse", "last"):
         raise InputError(f"on_nan must be 'refuse' or 'last', not {on_nan!r}")
-    xp = arrays.array_namespace(scores)
-    finite = xp.isfinite(scores)
-    if on_nan == "refuse":
-        _refuse_infinite(finite, xp)
-    if temperature > 0:
-        scores = scores / temperature + _gumbel(scores, rng, xp)
-    scores = xp.where(
-        finite, scores, xp.asarray(-xp.inf, dtype=scores.dtype, device=arrays.device(scores))
-    )
-    return xp.argsort(scores, axis=-1, descending=True, stable=True)[..., :k]
 
 
 def choice_loss(
@@ -140,8 +148,7 @@ def choice_loss(
     squared_norms: Array | None = None,
     lr: float | None = None,
 ) -> Array:
-    """Negative log-likelihood of the teacher's ordered choice, for a learner that asks "why
-    these?".
+    """Return −log P of the teacher's ordered choice, for a learner that asks "why these?".
 
     The learner imagines a teacher whose target is its own present model. Example i then has the
     score sᵢ = 2βη (thenᵢ − nowᵢ) − βη·η‖gᵢ‖², and the choice is one softmax after the other, each
@@ -165,37 +172,42 @@ def choice_loss(
         The sum over the k places: a scalar, or one number per row (B,).
     """
     _same_shape(losses_now=losses_now, losses_then=losses_then, squared_norms=squared_norms)
-    xp, device = arrays.array_namespace(losses_now), arrays.device(losses_now)
+    xp = arrays.array_namespace(losses_now)
+    device = arrays.device(losses_now)
     scores = 2 * beta_lr * (xp.asarray(losses_then, device=device) - losses_now)
     if squared_norms is not None:
         scores = scores - beta_lr * _step_size(lr) * xp.asarray(squared_norms, device=device)
-    places = xp.asarray(chosen, device=device)
-    if places.ndim == 0:
-        places = xp.reshape(places, (1,))
-    if tuple(places.shape[:-1]) != tuple(scores.shape[:-1]):
-        told = f"chosen {tuple(places.shape)}, losses {tuple(scores.shape)}"
-        raise InputError(f"a choice is needed for each row of losses: {told}")
-    taken = places[..., None] == xp.arange(scores.shape[-1], device=device)  # (…, k, N)
-    times = xp.astype(taken, xp.int32)
-    left = (
-        xp.cumulative_sum(times, axis=-2) - times == 0
-    )  # not chosen at an earlier place (…, k, N)
+    indices = xp.asarray(chosen, device=device)
+    if indices.ndim == 0:
+        indices = xp.reshape(indices, (1,))
+    if tuple(indices.shape[:-1]) != tuple(scores.shape[:-1]):
+        raise InputError(
+            "a choice is needed for each row of losses: "
+            f"chosen {tuple(indices.shape)}, losses {tuple(scores.shape)}"
+        )
+    # Whether an example is taken at a place of the choice, and whether it is still left there:
+    # not chosen at an earlier place, each (…, k, N).
+    is_taken = indices[..., None] == xp.arange(scores.shape[-1], device=device)
+    times = xp.astype(is_taken, xp.int32)
+    is_left = xp.cumulative_sum(times, axis=-2) - times == 0
     at_each_place = scores[..., None, :]
-    among = xp.where(left, at_each_place, -xp.inf)
+    among = xp.where(is_left, at_each_place, -xp.inf)
+    # log Σ exp over those that are left; the largest is taken off, so that nothing overflows.
     most = xp.max(among, axis=-1, keepdims=True)
     of_all = most[..., 0] + xp.log(xp.sum(xp.exp(among - most), axis=-1))
-    of_chosen = xp.sum(xp.where(taken, at_each_place, xp.zeros_like(among)), axis=-1)
+    of_chosen = xp.sum(xp.where(is_taken, at_each_place, xp.zeros_like(among)), axis=-1)
     return xp.sum(of_all - of_chosen, axis=-1)
 
 
-def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
-    """Standard Gumbel noise like the scores."""
+def _gumbel_noise(scores: Array, rng: Any, xp: Any) -> Array:
+    """Draw standard Gumbel noise like the scores."""
     if rng is None:
         raise InputError("a choice with a temperature needs rng, a source of randomness")
     if hasattr(rng, "gumbel"):
         noise = rng.gumbel(size=tuple(scores.shape))
         return xp.asarray(noise, dtype=scores.dtype, device=arrays.device(scores))
     if arrays.is_torch_array(scores):
+        # −log of an exponential variable is a Gumbel variable.
         exponential = xp.empty_like(scores).exponential_(generator=rng)
         return -xp.log(exponential)
     if arrays.is_jax_array(scores):
@@ -205,34 +217,37 @@ def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
     raise InputError(f"rng must be a NumPy generator, not {type(rng).__name__}")
 
 
-def _refuse_infinite(finite: Array, xp: Any) -> None:
+def _refuse_infinite(is_finite: Array, xp: Any) -> None:
     """Raise InputError unless all scores are finite; inside ``jax.jit`` that is not known yet."""
-    if arrays.is_jax_array(finite):
+    if arrays.is_jax_array(is_finite):
         from jax.core import Tracer
 
-        if isinstance(finite, Tracer):
+        if isinstance(is_finite, Tracer):
             return
-    if not bool(xp.all(finite)):
-        faults = int(xp.sum(xp.astype(~finite, xp.int32)))
-        where = [int(places[0]) for places in xp.nonzero(~finite)]
-        at = where[0] if len(where) == 1 else tuple(where)
-        raise InputError(
-            f"{faults} of {arrays.size(finite)} scores are not finite, "
-            f"the first at {at}: has the model diverged? on_nan='last' chooses such examples last"
-        )
+    if bool(xp.all(is_finite)):
+        return
+    faults = int(xp.sum(xp.astype(~is_finite, xp.int32)))
+    first = tuple(int(indices[0]) for indices in xp.nonzero(~is_finite))
+    at = f"{first[0]}" if len(first) == 1 else f"{first}"
+    raise InputError(
+        f"{faults} of {arrays.size(is_finite)} scores are not finite, "
+        f"the first at {at}: has the model diverged? on_nan='last' chooses such examples last"
+    )
 
 
-def _same_shape(**named: Array | None) -> None:
-    given = {name: tuple(array.shape) for name, array in named.items() if array is not None}
+def _same_shape(**arrays_by_name: Array | None) -> None:
+    """Raise InputError unless all arrays that are given have one shape, (N,) or (B, N)."""
+    given = {name: tuple(each.shape) for name, each in arrays_by_name.items() if each is not None}
     shapes = set(given.values())
     if len(shapes) > 1 or any(len(shape) not in (1, 2) for shape in shapes):
-        told = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        found = ", ".join(f"{name} {shape}" for name, shape in given.items())
         raise InputError(
-            f"one number per example is needed, all of one shape (N,) or (B, N): {told}"
+            f"one number per example is needed, all of one shape (N,) or (B, N): {found}"
         )
 
 
 def _step_size(lr: float | None) -> float:
+    """Return the step size; raise InputError if it is missing."""
     if lr is None:
         raise InputError("squared_norms need lr, the step size")
     return lr

@@ -57,14 +57,16 @@ def pick(
     Returns:
         The chosen examples. Those whose score is not finite come last.
     """
-    still = jax.lax.stop_gradient(params)
-    now = losses(still, batch)
-    norms = None if squared_norms is None else squared_norms(still, batch)
+    # Scores are numbers for the train step: no gradient goes through them.
+    fixed = jax.lax.stop_gradient(params)
+    now = losses(fixed, batch)
+    norms = None
+    if squared_norms is not None:
+        norms = squared_norms(fixed, batch)
     scores = select.volumes(now, reference_losses, norms, lr)
     indices = select.choose(scores, k, temperature, key, on_nan="last")
-    return Picked(
-        jax.tree.map(lambda rows: jnp.take(rows, indices, axis=0), batch), indices, scores, now
-    )
+    chosen = jax.tree.map(lambda rows: jnp.take(rows, indices, axis=0), batch)
+    return Picked(chosen, indices, scores, losses=now)
 
 
 __all__ = ["Picked", "pick"]

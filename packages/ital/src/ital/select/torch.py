@@ -1,4 +1,4 @@
-"""Selection in PyTorch: a DataLoader of large batches that yields the examples worth training on."""
+"""Selection in PyTorch: large batches in, the examples worth training on out."""
 
 import contextlib
 import hashlib
@@ -119,9 +119,10 @@ class TeachingLoader:
             raise InputError(
                 f"loader must be a DataLoader of large batches, not {type(loader).__name__}"
             )
-        for name, number in (("k", k), ("every", every)):
-            if number < 1:
-                raise InputError(f"{name} must be at least 1, not {number}")
+        if k < 1:
+            raise InputError(f"k must be at least 1, not {k}")
+        if every < 1:
+            raise InputError(f"every must be at least 1, not {every}")
         if squared_norms is not None and lr is None:
             raise InputError("squared_norms need lr, the step size")
         self.loader = loader
@@ -129,9 +130,9 @@ class TeachingLoader:
         self.scorer = scorer or model
         self.k = k
         self.every = every
-        self.reference = (
-            torch.as_tensor(reference) if isinstance(reference, np.ndarray) else reference
-        )
+        if isinstance(reference, np.ndarray):
+            reference = torch.as_tensor(reference)
+        self.reference = reference
         _check_length(self.reference, loader)
         self.loss = loss or _cross_entropy
         self.squared_norms = squared_norms
@@ -142,7 +143,8 @@ class TeachingLoader:
         self._rng = np.random.default_rng(seed)
         self._done = 0  # batches that this epoch has yielded
         self._places: torch.Tensor | None = None  # the choice from the large batch of the last one
-        # Global randomness of the loader: its order without a generator, the seeds of its workers, random transforms.
+        # Global randomness of the loader: its order without a generator, the seeds of its workers,
+        # random transforms.
         self._own_state = torch.Generator().manual_seed(seed).get_state()
         self._epoch_began: dict[str, Any] = {"order": None, "own": self._own_state}
 
@@ -150,19 +152,24 @@ class TeachingLoader:
         return len(self.loader) * self.every
 
     def __iter__(self) -> Iterator[ChosenBatch]:
+        # After an interruption, the batches that were trained on are skipped.
         skip = self._done
         self._begin_epoch(resumes=skip > 0)
         for number, batch in enumerate(self._large_batches()):
-            first = number * self.every  # of the small batches
+            first = number * self.every  # the number of small batches before this large one
             if first + self.every <= skip:
                 continue
-            scored = self._scored(batch, self._places if first < skip else None)
+            # In the middle of a large batch, the choice made before the interruption holds.
+            made_before = None
+            if first < skip:
+                made_before = self._places
+            scored = self._scored(batch, made_before)
             self._places = scored.places
             for turn in range(max(0, skip - first), self.every):
-                chosen = scored.places[turn * self.k : (turn + 1) * self.k]
+                places = scored.places[turn * self.k : (turn + 1) * self.k]
                 self._done = first + turn + 1
-                if len(chosen):
-                    yield scored.chosen(chosen)
+                if len(places):
+                    yield scored.chosen(places)
         self._done = 0
 
     def _begin_epoch(self, resumes: bool) -> None:
@@ -177,11 +184,13 @@ class TeachingLoader:
             self._own_state = self._epoch_began["own"]
             if generator is not None and self._epoch_began["order"] is not None:
                 generator.set_state(self._epoch_began["order"])
-        order = None if generator is None else generator.get_state()
+        order = None
+        if generator is not None:
+            order = generator.get_state()
         self._epoch_began = {"order": order, "own": self._own_state}
 
     def _large_batches(self) -> Iterator[Any]:
-        """The batches of the loader, which draws its random numbers apart from everybody else's."""
+        """Yield the loader's batches; it draws its random numbers apart from everybody else's."""
         with self._apart():
             batches = iter(self.loader)
         while True:
@@ -193,6 +202,7 @@ class TeachingLoader:
 
     @contextlib.contextmanager
     def _apart(self) -> Iterator[None]:
+        """Use a global random generator of our own within a block."""
         outside = torch.get_rng_state()
         torch.set_rng_state(self._own_state)
         try:
@@ -202,32 +212,39 @@ class TeachingLoader:
             torch.set_rng_state(outside)
 
     def _scored(self, batch: Sequence[Any], places: torch.Tensor | None) -> "_Scored":
-        """A large batch with its scores and a choice; ``places`` is a choice made before an
-        interruption.
+        """Score a large batch and choose from it.
+
+        ``places`` is a choice made before an interruption.
         """
         device = next(self.model.parameters()).device
         x, y, *rows = (part.to(device, non_blocking=True) for part in batch)
         losses, outputs = self._losses(self.scorer, x, y)
-        norms = None if self.squared_norms is None else self.squared_norms(outputs.float(), y)
-        scores = select.volumes(losses, self._reference_losses(x, y, rows), norms, self.lr)
+        norms = None
+        if self.squared_norms is not None:
+            norms = self.squared_norms(outputs.float(), y)
+        indices = rows[0] if rows else None
+        reference_losses = self._reference_losses(x, y, indices)
+        scores = select.volumes(losses, reference_losses, norms, self.lr)
         if places is None:
             wanted = min(self.k * self.every, len(scores))
             places = select.choose(scores, wanted, self.temperature, self._rng, on_nan=self.on_nan)
-        return _Scored(x, y, rows[0] if rows else None, scores, losses, places)
+        return _Scored(x, y, indices, scores, losses, places)
 
     def _reference_losses(
         self,
         x: torch.Tensor,
         y: torch.Tensor,
-        rows: Sequence[torch.Tensor],
+        indices: torch.Tensor | None,
     ) -> torch.Tensor:
+        """Return the reference's losses of a large batch, computed now or before."""
         if isinstance(self.reference, torch.nn.Module):
-            return self._losses(self.reference, x, y)[0]
-        if not rows:
+            losses, _ = self._losses(self.reference, x, y)
+            return losses
+        if indices is None:
             raise InputError(
                 "precomputed reference losses need rows (x, y, index): wrap the dataset in Indexed"
             )
-        return self.reference[rows[0].to(self.reference.device)].to(x.device)
+        return self.reference[indices.to(self.reference.device)].to(x.device)
 
     def _losses(
         self,
@@ -235,12 +252,13 @@ class TeachingLoader:
         x: torch.Tensor,
         y: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return a network's losses and outputs."""
         with _scoring(network, x.device, self.autocast):
             outputs = network(x)
             return self.loss(outputs.float(), y), outputs
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint of the training must keep, so that it resumes with the same choices.
+        """Return what a checkpoint must keep, so that training resumes with the same choices.
 
         Returns:
             A dictionary for ``torch.save``.
@@ -270,8 +288,15 @@ class TeachingLoader:
 
 
 class _Scored(NamedTuple):
-    """A large batch, its scores and losses, and the places that were chosen, the first choice
-    first.
+    """A large batch with its scores.
+
+    Attributes:
+        x: the inputs.
+        y: the labels.
+        rows: the rows in the dataset (N,), if the loader gives them.
+        scores: the scores (N,).
+        losses: the model's losses (N,).
+        places: the chosen places in the large batch, the first choice first.
     """
 
     x: torch.Tensor
@@ -282,11 +307,18 @@ class _Scored(NamedTuple):
     places: torch.Tensor
 
     def chosen(self, places: torch.Tensor) -> ChosenBatch:
-        """The examples at some of the places."""
-        indices = places if self.rows is None else self.rows[places]
-        large = (self.x, self.y)
+        """Return the examples at some of the places."""
+        indices = places
+        if self.rows is not None:
+            indices = self.rows[places]
         return ChosenBatch(
-            self.x[places], self.y[places], indices, self.scores[places], large, places, self.losses
+            x=self.x[places],
+            y=self.y[places],
+            indices=indices,
+            scores=self.scores[places],
+            large=(self.x, self.y),
+            places=places,
+            losses=self.losses,
         )
 
 
@@ -294,9 +326,10 @@ def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
     """Raise InputError for reference losses that do not cover the dataset."""
     if isinstance(reference, torch.nn.Module) or not hasattr(loader.dataset, "__len__"):
         return
-    if len(reference) != len(loader.dataset):
+    rows = len(loader.dataset)
+    if len(reference) != rows:
         raise InputError(
-            f"the reference has {len(reference)} losses, but the dataset has {len(loader.dataset)} rows"
+            f"the reference has {len(reference)} losses, but the dataset has {rows} rows"
         )
 
 
@@ -331,29 +364,30 @@ def precompute_reference(
     Raises:
         InputError: if the file belongs to another model or dataset, or a loss is not finite.
     """
-    path, count = Path(file), len(dataset)
+    path = Path(file)
+    count = len(dataset)
     note = path.with_suffix(".json")
-    told = {
+    belongs_to = {
         "rows": count,
         "model": _fingerprint(model),
         "precision": str(autocast or torch.float32),
     }
-    done = _done_before(path, note, told)
-    kept = np.lib.format.open_memmap(path, "r+" if done else "w+", np.float32, (count,))
-    rest = torch.utils.data.Subset(dataset, range(done, count))
-    for losses in (
-        _losses_of(model, rest, loss, batch_size, workers, autocast) if done < count else ()
-    ):
-        if not np.isfinite(losses).all():
-            raise InputError(
-                f"the reference's loss is not finite in rows {done} to {done + len(losses) - 1}"
-            )
-        kept[done : done + len(losses)] = losses
-        kept.flush()
-        done += len(losses)
-        part = note.with_suffix(".part")
-        part.write_text(json.dumps(told | {"done": done}), encoding="utf-8")
-        part.replace(note)
+    done = _done_before(path, note, belongs_to)
+    mode = "r+" if done else "w+"
+    kept = np.lib.format.open_memmap(path, mode, np.float32, (count,))
+    if done < count:
+        rest = torch.utils.data.Subset(dataset, range(done, count))
+        for losses in _losses_of(model, rest, loss, batch_size, workers, autocast):
+            last = done + len(losses)
+            if not np.isfinite(losses).all():
+                raise InputError(f"the reference's loss is not finite in rows {done} to {last - 1}")
+            kept[done:last] = losses
+            # The losses are on disk before the note says so: an interruption loses no row.
+            kept.flush()
+            done = last
+            part = note.with_suffix(".part")
+            part.write_text(json.dumps(belongs_to | {"done": done}), encoding="utf-8")
+            part.replace(note)
     return torch.from_numpy(np.array(kept))
 
 
@@ -367,10 +401,10 @@ def cross_reference(
     workers: int = 0,
     autocast: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Reference losses without trusted rows: each half of the dataset is judged by a model trained
-    on the other.
+    """Compute reference losses without trusted rows.
 
-    No model judges a row that it has learned, so a wrong label stays surprising.
+    Each half of the dataset is judged by a model trained on the other half. No model judges a row
+    that it has learned, so a wrong label stays surprising.
 
     Args:
         train: trains a model on a dataset, half of the rows, and returns it. It is called twice.
@@ -389,23 +423,24 @@ def cross_reference(
 
     Example:
         >>> reference = cross_reference(train, data)
-        >>> loader = TeachingLoader(DataLoader(Indexed(data), 320, shuffle=True), model, reference, k=32)
+        >>> large = DataLoader(Indexed(data), 320, shuffle=True)
+        >>> loader = TeachingLoader(large, model, reference, k=32)
     """
     count = len(dataset)
     if count < 2:
         raise InputError(f"two halves need at least two rows, and the dataset has {count}")
     order = np.random.default_rng(seed).permutation(count)
-    halves = [np.sort(order[: count // 2]), np.sort(order[count // 2 :])]
+    one_half = np.sort(order[: count // 2])
+    other_half = np.sort(order[count // 2 :])
     found = np.empty(count, np.float32)
-    for learned, judged in (halves, halves[::-1]):
+    for learned, judged in ((one_half, other_half), (other_half, one_half)):
         model = train(torch.utils.data.Subset(dataset, learned.tolist()))
         rows = torch.utils.data.Subset(dataset, judged.tolist())
-        found[judged] = np.concatenate(
-            [*_losses_of(model, rows, loss, batch_size, workers, autocast)]
-        )
-    if not np.isfinite(found).all():
-        row = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise InputError(f"the loss of row {row} is not finite: has the model diverged?")
+        parts = _losses_of(model, rows, loss, batch_size, workers, autocast)
+        found[judged] = np.concatenate(list(parts))
+    faults = np.flatnonzero(~np.isfinite(found))
+    if len(faults):
+        raise InputError(f"the loss of row {faults[0]} is not finite: has the model diverged?")
     return torch.from_numpy(found)
 
 
@@ -417,26 +452,34 @@ def _losses_of(
     workers: int,
     autocast: torch.dtype | None,
 ) -> Iterator[np.ndarray]:
-    """The losses of a model on a dataset, batch by batch; the global random generator stays as it
-    is.
+    """Yield the losses of a model on a dataset, batch by batch.
+
+    The global random generator stays as it is.
     """
     device = next(model.parameters()).device
-    # A DataLoader without a generator of its own draws a seed from the global one, even if it does not shuffle.
+    loss = loss or _cross_entropy
+    # A DataLoader without a generator of its own draws a seed from the global one, even if it does
+    # not shuffle.
     loader = DataLoader(dataset, batch_size, num_workers=workers, generator=torch.Generator())
     for x, y in loader:
         with _scoring(model, device, autocast):
-            losses = (loss or _cross_entropy)(model(x.to(device)).float(), y.to(device))
+            outputs = model(x.to(device)).float()
+            losses = loss(outputs, y.to(device))
         yield losses.cpu().numpy()
 
 
-def _done_before(path: Path, note: Path, told: dict[str, Any]) -> int:
-    """How many rows the file has already; raises if they are of another model or dataset."""
+def _done_before(path: Path, note: Path, belongs_to: dict[str, Any]) -> int:
+    """Return how many rows the file has already.
+
+    Raises:
+        InputError: if they are of another model or dataset.
+    """
     if not (path.exists() and note.exists()):
         return 0
     before = json.loads(note.read_text(encoding="utf-8"))
     done = before.pop("done", 0)
-    if before != told:
-        differs = next(name for name in told if before.get(name) != told[name])
+    if before != belongs_to:
+        differs = next(name for name in belongs_to if before.get(name) != belongs_to[name])
         raise InputError(
             f"{path} was computed with another {differs}: remove it, or give another file"
         )
@@ -444,16 +487,17 @@ def _done_before(path: Path, note: Path, told: dict[str, Any]) -> int:
 
 
 def _fingerprint(model: torch.nn.Module) -> str:
+    """Return a checksum of a model's weights; the same for a compiled one."""
     digest = hashlib.sha256()
     for name, value in model.state_dict().items():
-        digest.update(name.removeprefix("_orig_mod.").encode())
-        digest.update(
-            value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
-        )
+        flat = value.detach().cpu().contiguous().view(-1)
+        digest.update(name.removeprefix("_orig_mod.").encode())  # torch.compile adds it
+        digest.update(flat.view(torch.uint8).numpy().tobytes())  # NumPy does not know bfloat16
     return digest.hexdigest()
 
 
 def _cross_entropy(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the cross-entropy of each example (N,)."""
     return torch.nn.functional.cross_entropy(outputs, labels, reduction="none")
 
 
@@ -461,16 +505,14 @@ def _cross_entropy(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 def _scoring(
     network: torch.nn.Module, device: torch.device, autocast: torch.dtype | None
 ) -> Iterator[None]:
-    """Without gradients, in evaluation mode; afterwards the network is in its mode again."""
+    """Compute without gradients in evaluation mode; then return the network to its mode."""
     training = network.training
     network.eval()
-    mixed = (
-        contextlib.nullcontext()
-        if autocast is None
-        else torch.autocast(device.type, dtype=autocast)
-    )
+    precision: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if autocast is not None:
+        precision = torch.autocast(device.type, dtype=autocast)
     try:
-        with torch.no_grad(), mixed:
+        with torch.no_grad(), precision:
             yield
     finally:
         network.train(training)
