@@ -1,4 +1,7 @@
-"""What every task, teacher and learner must do together. ``make`` makes a small version of a task."""
+"""What every task, teacher and learner must do together.
+
+``make`` makes a small version of a task.
+"""
 
 import functools
 import itertools
@@ -28,7 +31,9 @@ def run(make, teacher, method, **options):
 
 @functools.cache
 def has_target(make):
-    """The target of a neural network is unknown: there is no distance to it, and no teacher that knows it."""
+    """The target of a neural network is unknown: there is no distance to it, and no teacher that
+    knows it.
+    """
     return make().world(0).truth.target is not None
 
 
@@ -81,7 +86,10 @@ def kinds_of_world(make):
 
 
 def check_keys(task, teacher, learner):
-    """Before the first step, in the steps and for ``beta="auto"``; what is drawn from is not divided either."""
+    """Before the first step, in the steps and for ``beta="auto"``.
+
+    What is drawn from is not divided either.
+    """
     seeds = [0, 1]
     (session,) = teaching.open_sessions(
         task, teacher, [learner], teaching.Run(steps=12, seeds=seeds)

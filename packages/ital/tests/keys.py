@@ -11,7 +11,9 @@ USES = (DRAW, "random_split", "random_fold_in")
 
 
 def keys_of(function, *arguments):
-    """What a function does with random keys: a list of (primitive, the keys that it was given, two words each)."""
+    """What a function does with random keys: a list of (primitive, the keys that it was given, two
+    words each).
+    """
     uses = []
     inputs = [functools.partial(np.asarray, leaf) for leaf in jax.tree.leaves(arguments)]
     _walk(jax.make_jaxpr(function)(*arguments), inputs, uses)
@@ -22,7 +24,10 @@ def keys_of(function, *arguments):
 
 
 def _walk(closed, inputs, uses):
-    """Add the uses of keys to ``uses``; return the outputs. Each value is a function that computes it."""
+    """Add the uses of keys to ``uses``; return the outputs.
+
+    Each value is a function that computes it.
+    """
     jaxpr = closed.jaxpr
     values = dict(zip(jaxpr.invars, inputs, strict=True))
     values |= {

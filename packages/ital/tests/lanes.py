@@ -1,4 +1,5 @@
-"""An independent Algorithm 1 in plain NumPy, with every teacher: each gradient is materialised, one example at a time.
+"""An independent Algorithm 1 in plain NumPy, with every teacher: each gradient is materialised, one
+example at a time.
 
 Only the random numbers of a step are those of the program.
 """
@@ -26,8 +27,8 @@ def softmax(v):
 class NumpyLane:
     """One learner and its teacher.
 
-    A task says what an example is: ``examples(batch)``, ``loss(nu, example)``, ``gradient(nu, example)``, and
-    ``volume(nu, example)``, the cooperative teacher's.
+    A task says what an example is: ``examples(batch)``, ``loss(nu, example)``, ``gradient(nu,
+    example)``, and ``volume(nu, example)``, the cooperative teacher's.
     """
 
     def __init__(
@@ -105,7 +106,9 @@ class NumpyLane:
             self.nu = guess - 2 * self.beta * lr**2 * self.surprise(chosen, drawn.order, there)
 
     def surprise(self, chosen, order, there):
-        """Σ (g_c − Σᵢ qᵢgᵢ) over the choices c in turn, with q over what is in view and not yet chosen."""
+        """Σ (g_c − Σᵢ qᵢgᵢ) over the choices c in turn, with q over what is in view and not yet
+        chosen.
+        """
         view = int(self.method.partition("-")[2] or self.batch_size)
         left = [*chosen, *[i for i in np.argsort(order) if i not in chosen][: view - len(chosen)]]
         total = np.zeros_like(self.nu)
@@ -116,7 +119,9 @@ class NumpyLane:
         return total
 
     def theorem(self):
-        """Theorem 1 on the latest step: whether its conditions held, and whether the step was better than ν̂."""
+        """Theorem 1 on the latest step: whether its conditions held, and whether the step was
+        better than ν̂.
+        """
         examples, chosen, guess, imagined = self.seen
         target = self.world.truth.target
         others = [i for i in range(len(examples)) if i != chosen]
@@ -138,7 +143,9 @@ class Step(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """A run of a :class:`NumpyLane`: distances from step 0 on, the end, the teacher's memory, its signals by step."""
+    """A run of a :class:`NumpyLane`: distances from step 0 on, the end, the teacher's memory, its
+    signals by step.
+    """
 
     distances: np.ndarray
     params: np.ndarray
@@ -147,7 +154,10 @@ class Walk(NamedTuple):
 
 
 class PoolLane(NumpyLane):
-    """An example is a row in both views, with its label; a class is a distribution over the classes."""
+    """An example is a row in both views, with its label.
+
+    A class is a distribution over the classes.
+    """
 
     def examples(self, batch):
         learner, teacher, rows = self.world.learner, self.world.teacher.examples, np.asarray(batch)
@@ -224,9 +234,11 @@ class MapLane(NumpyLane):
 
 
 class Player:
-    """The cooperative teacher, and what the others share: ``choose`` returns the indices to show, the first one first.
+    """The cooperative teacher, and what the others share: ``choose`` returns the indices to show,
+    the first one first.
 
-    A player lives as long as a run of one learner. ``estimate`` is its memory, ``records`` what it records, by step.
+    A player lives as long as a run of one learner. ``estimate`` is its memory, ``records`` what it
+    records, by step.
     """
 
     estimate = None
@@ -325,7 +337,9 @@ class LargestError(Player):
 
 
 class Synthesis(Player):
-    """A random example, whose label brings a naive learner's answer to the target's, as far as labels can."""
+    """A random example, whose label brings a naive learner's answer to the target's, as far as
+    labels can.
+    """
 
     def __init__(self, lane, reach=np.inf):
         super().__init__(lane)
@@ -348,7 +362,9 @@ class Synthesis(Player):
 
 
 def nearest_distribution(v):
-    """The point of the simplex next to v: max(v − τ, 0) with the τ at which it sums to 1, by bisection."""
+    """The point of the simplex next to v: max(v − τ, 0) with the τ at which it sums to 1, by
+    bisection.
+    """
     low, high = v.min() - 1, v.max()
     for _ in range(200):
         middle = (low + high) / 2
@@ -357,7 +373,9 @@ def nearest_distribution(v):
 
 
 class Imitation(Player):
-    """Keeps an estimate v in its own view: chooses for v, corrects v by the answer, and then takes the step in v."""
+    """Keeps an estimate v in its own view: chooses for v, corrects v by the answer, and then takes
+    the step in v.
+    """
 
     def __init__(self, lane, rate=None):
         super().__init__(lane)
@@ -387,7 +405,9 @@ class Imitation(Player):
 
 
 class Exam(Imitation):
-    """Sees no feedback: v is fitted to the answers of an exam every few steps, and follows naive steps in between."""
+    """Sees no feedback: v is fitted to the answers of an exam every few steps, and follows naive
+    steps in between.
+    """
 
     def __init__(self, lane, every, number):
         super().__init__(lane)
@@ -401,7 +421,9 @@ class Exam(Imitation):
         return chosen
 
     def fit(self, key):
-        """Least squares on one random row from each equal part of the pool, with the penalty 0.001·‖v − v_before‖²."""
+        """Least squares on one random row from each equal part of the pool, with the penalty
+        0.001·‖v − v_before‖².
+        """
         world = self.lane.world
         total = len(world.learner.labels)
         bounds = np.array([part * total // self.number for part in range(self.number + 1)])

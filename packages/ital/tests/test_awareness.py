@@ -25,7 +25,10 @@ def test_without_rationality_q_is_even_and_the_awareness_step_nearly_nothing(tas
 
 
 def test_the_numbers_are_those_of_the_first_steps_of_live_sessions(task):
-    """Sharpness grows with β; the step is 2βη of the difference between the chosen and the imagined gradient."""
+    """Sharpness grows with β.
+
+    The step is 2βη of the difference between the chosen and the imagined gradient.
+    """
     rows = [
         teaching.awareness(task, beta=beta, lr=0.01, **FEW).iloc[0] for beta in (1.0, 100.0, 1e4)
     ]
@@ -46,9 +49,21 @@ def test_a_result_tells_the_same_of_its_run():
 
 def test_the_command_line_prints_it(capsys, tmp_path, undrawn):
     status, out, _ = type_in(
-        capsys, "run", "regression", "--methods", "imt,ital", "--steps", "10", "--seeds", "2", "--batch-size", "4",
-        "--awareness", "--out", str(tmp_path),
-    )  # fmt: skip
+        capsys,
+        "run",
+        "regression",
+        "--methods",
+        "imt,ital",
+        "--steps",
+        "10",
+        "--seeds",
+        "2",
+        "--batch-size",
+        "4",
+        "--awareness",
+        "--out",
+        str(tmp_path),
+    )
     assert status == 0
     assert "ITAL: β = 5e+03; q gives its likeliest example" in out
     status, _, err = type_in(capsys, "list", "--awareness")

@@ -1,4 +1,6 @@
-"""What a teacher may do beside choosing one example: choose several, remember, relabel, ask, look ahead."""
+"""What a teacher may do beside choosing one example: choose several, remember, relabel, ask, look
+ahead.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +10,8 @@ import pytest
 import ital
 from ital import learners, losses, tasks, teachers
 from ital.errors import InputError
-from ital.learners import _two_step
 from ital.teachers import Choice, Query, Teacher
-from tests.learners.test_two_step import lesson_on
+from tests.learners.test_two_step import lesson_on, step
 from tests.test_gradients import problem
 from tests.worlds import numbers_pool, small_classes, small_numbers
 
@@ -47,8 +48,7 @@ def test_the_aware_step_climbs_the_plackett_luce_likelihood(chosen, view):
 
     mean = lesson.here.weighted_sum(jnp.zeros(5).at[jnp.asarray(chosen)].set(1 / len(chosen)))
     naive = params - lr * mean
-    numbers = _two_step.AwareNumbers(_two_step.Literal(chosen=1.0), beta, 0.0, view)
-    after = _two_step.rule("imitated").update(lesson, numbers, params, ()).params
+    after = step(lesson, params, beta, view)
     np.testing.assert_allclose(
         after, naive + lr * jax.grad(log_likelihood)(naive), rtol=1e-9, atol=1e-11
     )
@@ -76,7 +76,10 @@ def test_choices_that_make_no_sense_are_refused():
 
 
 def in_turn(start):
-    """Shows the examples of a mini-batch in turn, from index ``start`` on; it remembers the next index."""
+    """Shows the examples of a mini-batch in turn, from index ``start`` on.
+
+    It remembers the next index.
+    """
 
     def choose(key, view, settings, memory):
         return memory, (memory + 1) % 5, {"shown": memory.astype(float)}
@@ -168,7 +171,8 @@ def test_a_teacher_that_looks_ahead_sees_the_next_mini_batches():
             learner.gradients(learner.params, 0).losses,
             learner.gradients(learner.params, 2).losses,
         )
-        # A learner that never moves: the losses seen two steps ago are those of the present mini-batch.
+        # A learner that never moves: the losses seen two steps ago are those of the present
+        # mini-batch.
         gap = jnp.where(view.step < 2, 0.0, jnp.max(jnp.abs(here - memory[0])))
         return 0, (memory[1], coming), {"gap": gap, "moved": jnp.max(jnp.abs(here - memory[1]))}
 

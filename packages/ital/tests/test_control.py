@@ -50,7 +50,9 @@ def test_published_step_counts(teach, published):
 
 
 def missed_by(angles):
-    """The squared distance to the target after examples (cos θ, sin θ) with label 1, and its gradient."""
+    """The squared distance to the target after examples (cos θ, sin θ) with label 1, and its
+    gradient.
+    """
     x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     turned = np.stack([-x[:, 1], x[:, 0]], axis=1)
     before = []

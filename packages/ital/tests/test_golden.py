@@ -39,12 +39,15 @@ def test_curves_of_the_papers_tasks_are_what_they_were(task):
 AS_USERS_DO = """
 import json
 from tests.golden import tasks
-print(json.dumps(tasks.curves("gaussian", "cooperative", tasks.METHODS[:-1])))  # the last has a program of its own
+# The last method has a program of its own.
+print(json.dumps(tasks.curves("gaussian", "cooperative", tasks.METHODS[:-1])))
 """
 
 
 def test_compiled_as_users_compile_the_curves_are_the_same():
-    """With XLA's own flags, in place of those that make the tests quick (conftest.py), and in float32."""
+    """With XLA's own flags, in place of those that make the tests quick (conftest.py), and in
+    float32.
+    """
     as_users = {
         name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PJRT_NPROC")
     }

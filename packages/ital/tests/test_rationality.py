@@ -68,7 +68,10 @@ def test_auto_beta_for_regression_is_near_the_papers_text():
 
 
 def test_the_automatic_beta_takes_back_at_most_a_tenth_of_a_networks_step():
-    """2βη ≤ 0.1 where the model is not linear, whatever the sharpness asks for; linear models keep their rule."""
+    """2βη ≤ 0.1 where the model is not linear, whatever the sharpness asks for.
+
+    Linear models keep their rule.
+    """
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(60, 3)), np.arange(60) % 2
     pool = tasks.Pool(x, x, labels, rng.normal(size=(2, 4)), None, x, labels)

@@ -63,7 +63,8 @@ def safe_by_hand(losses_at, norms, chosen, params, wanted):
 
 @pytest.mark.usefixtures("x64")
 def test_a_safe_step_is_what_it_says():
-    """Hundreds of proposed steps: some shorter than the reach, some that must be halved, some that are refused.
+    """Hundreds of proposed steps: some shorter than the reach, some that must be halved, some that
+    are refused.
 
     One example is far away, so that the reach is longer than is good for the others.
     """
@@ -142,7 +143,9 @@ def test_steps_are_called_by_name():
     rationality=st.sampled_from([1e9, -1e9, 0.0]),
 )
 def test_with_the_safe_step_no_beta_diverges(beta, lr, rationality):
-    """All methods of the family, with the longest steps anybody would try. Only numbers differ, so there is one
+    """All methods of the family, with the longest steps anybody would try.
+
+    Only numbers differ, so there is one
     compilation: the teacher's rationality makes it cooperative, adversarial or random.
     """
     teacher = teachers.boltzmann(rationality)
@@ -163,7 +166,9 @@ def test_with_the_safe_step_no_beta_diverges(beta, lr, rationality):
 
 
 def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
-    """Lanes stop one by one. If the condition were computed, rounding could differ between the loop's condition and
+    """Lanes stop one by one.
+
+    If the condition were computed, rounding could differ between the loop's condition and
     its body, and the loop might never end.
     """
     run = ital.Run(seeds=2, steps=10, lr=0.01, batch_size=5, eval_every=5)

@@ -53,7 +53,9 @@ def test_the_loop_is_algorithm_1_step_by_step(make, kind, teacher):
 
 
 def walk_along(lane, run):
-    """Compare distances and final parameters of every method with those of an independent lane, on seed 3."""
+    """Compare distances and final parameters of every method with those of an independent lane, on
+    seed 3.
+    """
     walked = {}
     steps = run.curves["step"].values.tolist()
     for method in run.curves["learner"].values.tolist():
@@ -83,7 +85,8 @@ def walk_along(lane, run):
         (small_numbers, "largest-error", {"choices": 2}),
         (small_numbers, "synthesis:0.5", {}),
         (small_numbers, "imitation:0.1", {}),
-        # Few enough examples for the planner's beam to hold every plan, and steps so long that greed is not the best.
+        # Few enough examples for the planner's beam to hold every plan, and steps so long that
+        # greed is not the best.
         (small_numbers, "planner:3", {"batch_size": 3, "lr": 0.15}),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, dict) else getattr(part, "__name__", part),
@@ -116,7 +119,8 @@ WITH_GRADIENTS = [
 def test_no_rationality_equals_the_naive_learner_bit_for_bit(teacher):
     zero = learners.teacher_aware(0.0)
     partial = learners.teacher_aware(0.0, view=5)
-    # In all teachers but the omniscient one these are numbers: two programs, with and without noise.
+    # In all teachers but the omniscient one these are numbers: two programs, with and without
+    # noise.
     curves = distances(
         small_classes(), teacher=teachers.make(teacher), learner=[learners.imt(), zero, partial]
     )
@@ -161,10 +165,21 @@ def test_changing_numbers_never_recompiles():
     after = compiled()
     assert after == tuple(n + 1 for n in before)
     for change in (
-        {"beta": 7.0}, {"beta": -7.0}, {"own": 5.0}, {"lr": 0.05}, {"view": 3}, {"seeds": [8, 5, 6, 7]},
-        {"init": "uniform:0.3"}, {"init": "normal:0.1"}, {"steps": 33}, {"beta": "auto", "lr": 0.02},
-        {"teacher": "adversarial"}, {"teacher": "switching"}, {"eval_every": 7}, {"eval_every": 1},
-    ):  # fmt: skip
+        {"beta": 7.0},
+        {"beta": -7.0},
+        {"own": 5.0},
+        {"lr": 0.05},
+        {"view": 3},
+        {"seeds": [8, 5, 6, 7]},
+        {"init": "uniform:0.3"},
+        {"init": "normal:0.1"},
+        {"steps": 33},
+        {"beta": "auto", "lr": 0.02},
+        {"teacher": "adversarial"},
+        {"teacher": "switching"},
+        {"eval_every": 7},
+        {"eval_every": 1},
+    ):
         run(**change)
         assert compiled() == after, change
     ital.teach(
@@ -294,7 +309,9 @@ def test_copies_are_what_the_task_drew_twice(batch, first):
 
 @pytest.mark.parametrize("teacher", ["cooperative", "adversarial", "omniscient"])
 def test_the_first_of_several_copies_is_chosen_however_volumes_are_rounded(teacher):
-    """Volumes that rise and norms that fall along the mini-batch simulate rounding that separates copies."""
+    """Volumes that rise and norms that fall along the mini-batch simulate rounding that separates
+    copies.
+    """
     plain = small_numbers()
     place = jnp.arange(20.0)
     sign = -1.0 if teacher == "adversarial" else 1.0

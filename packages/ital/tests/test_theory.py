@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ital import losses, models, tasks, theory, volume
 from ital.gradients import squared_norm
-from ital.learners import _two_step
+from ital.learners import awareness_step, imagined_choice
 from tests.test_gradients import LOSSES, problem
 from tests.worlds import small_classes, small_numbers
 
@@ -24,13 +24,13 @@ def naive_step(loss, rows, y, params, chosen, lr):
 
 def aware_move(beta, lr, chosen, here, there):
     """1 − q_c and the awareness step ν′ − ν̂ alone, free of the rounding of ν̂."""
-    q = _two_step.imagined_choice(
+    q = imagined_choice(
         beta,
         volume.imitated(lr, here.squared_norms, here.losses, there.losses),
         jnp.ones(len(here.losses), bool),
     )
     zero = jnp.zeros_like(there.weighted_sum(q))
-    return 1 - float(q[chosen]), _two_step.awareness_step(beta, lr, chosen, q, zero, there)
+    return 1 - float(q[chosen]), awareness_step(beta, lr, chosen, q, zero, there)
 
 
 @LOSSES
@@ -45,8 +45,8 @@ def test_theorem_1_large_beta_improves_where_its_conditions_hold(loss, seed):
     here, naive, there = naive_step(loss, rows, y, params, chosen, lr)
     held = theory.local_improvement(lr, chosen, here, there, naive, naive, target)
     assume(bool(held.conditions))
-    # The theorem is about the limit β → ∞. Float64 reaches it only if the runner-up is well ahead of the third and
-    # the angle between its direction and the target is not a right angle.
+    # The theorem is about the limit β → ∞. Float64 reaches it only if the runner-up is well ahead
+    # of the third and the angle between its direction and the target is not a right angle.
     best, second, third = -np.sort(
         -np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses))
     )[:3]
@@ -70,7 +70,8 @@ def test_theorem_1_large_beta_improves_where_its_conditions_hold(loss, seed):
 
 @pytest.mark.usefixtures("x64")
 def test_theorem_1_a_failing_second_condition_can_make_the_step_worse():
-    # One dimension with bias; the learner's guess has already passed the target on what the choice would move.
+    # One dimension with bias; the learner's guess has already passed the target on what the choice
+    # would move.
     rows = models.linear_rows(np.asarray([[1.0], [-0.2]]))
     rows = type(rows)(*map(jnp.asarray, rows))
     y = jnp.asarray([[1.0], [0.0]])
@@ -148,7 +149,9 @@ def test_the_error_allowed_turns_the_corollarys_density_around():
 
 
 def on_a_line(points):
-    """Regression on a line through the origin, ω* = (2, 0): l = ½(νx−y)² = ½((ν−2)x)² for a learner without bias."""
+    """Regression on a line through the origin, ω* = (2, 0): l = ½(νx−y)² = ½((ν−2)x)² for a learner
+    without bias.
+    """
     target = np.array([[2.0, 0.0]])
     x = np.asarray(points, float)[:, None]
     pool = tasks.Pool(x, x, 2 * x, target, target, x, 2 * x)
@@ -160,7 +163,10 @@ def on_a_line(points):
 
 @pytest.mark.usefixtures("x64")
 def test_premises_have_a_closed_form_on_a_line():
-    """With a = ν−2: l = ½a²x², of slope a²(xᵢ+xⱼ)/2; ‖g‖² = (ax)²(x²+1). Both are steepest at the start, a = 3."""
+    """With a = ν−2: l = ½a²x², of slope a²(xᵢ+xⱼ)/2; ‖g‖² = (ax)²(x²+1).
+
+    Both are steepest at the start, a = 3.
+    """
     x = np.array([0.0, 1.0, 2.0, 4.0])
     lr, steps = 0.01, 50
     found = theory.corollary_premises(
@@ -199,7 +205,10 @@ def test_premises_of_irl_take_examples_one_hot_and_find_that_its_loss_is_not_con
 
 
 def sampled(task, seed, samples):
-    """Parameters between starts and the target, as the library draws them; the target, and the keys of examples."""
+    """Parameters between starts and the target, as the library draws them.
+
+    The target, and the keys of examples.
+    """
     world = jax.tree.map(jnp.asarray, task.world(seed))
     target = np.asarray(world.truth.target)
     start_key, scale_key, example_key = theory._keys(seed)
@@ -216,7 +225,9 @@ def sampled(task, seed, samples):
 
 
 def linear(params, x, y):
-    """Of a linear learner with the square loss: losses, squared gradient norms, and ⟨ν−ν*, g⟩ as a function of ν−ν*."""
+    """Of a linear learner with the square loss: losses, squared gradient norms, and ⟨ν−ν*, g⟩ as a
+    function of ν−ν*.
+    """
     residual = x @ params.T - y
     gradients = residual[:, :, None] * x[:, None]
     return 0.5 * (residual**2).sum(axis=1), (gradients**2).sum(axis=(1, 2)), gradients

@@ -1,4 +1,6 @@
-"""PyTorch networks in the loop: same numbers as a JAX network, and the weights return to the network."""
+"""PyTorch networks in the loop: same numbers as a JAX network, and the weights return to the
+network.
+"""
 
 import jax
 import jax.numpy as jnp

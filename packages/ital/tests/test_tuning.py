@@ -15,7 +15,9 @@ LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
 
 
 def made_up(**ends):
-    """A sweep whose distances fall from 10 in a straight line to ends[method] (lr, beta) at the last step."""
+    """A sweep whose distances fall from 10 in a straight line to ends[method] (lr, beta) at the
+    last step.
+    """
     shape = (len(ends), len(LRS), len(BETAS))
     end = np.stack([np.broadcast_to(np.asarray(one, float), shape[1:]) for one in ends.values()])
     line = 10 + (end[..., None] - 10) * np.asarray(STEPS) / STEPS[-1]
@@ -26,8 +28,15 @@ def made_up(**ends):
         "diverged_at": (dims, np.full(distance.shape[:-1], -1)),
         "computed": (dims, np.ones(distance.shape[:-1], np.int8)),
     }
-    coords = {"learner": list(ends), "label": ("learner", [name.upper() for name in ends]), "lr": LRS, "beta": BETAS,
-              "seed": [0, 1], "step": STEPS}  # fmt: skip
+    labels = [name.upper() for name in ends]
+    coords = {
+        "learner": list(ends),
+        "label": ("learner", labels),
+        "lr": LRS,
+        "beta": BETAS,
+        "seed": [0, 1],
+        "step": STEPS,
+    }
     naive = [name for name in ends if name in ("batch", "sgd", "imt")]
     return xr.Dataset(data, coords, {"without_beta": json.dumps(naive), "teacher": "cooperative"})
 
@@ -319,8 +328,9 @@ def test_where_more_is_better_the_best_is_the_highest_everywhere():
     judged = tuning.judged_by(grid, tasks.gaussian(), "accuracy")
     verdict = tuning.judge(judged, 1500)
     assert [(setting.method, setting.lr, setting.beta) for setting in verdict.best] == [
-        ("ital", 0.1, 10.0), ("imt", 0.1, None)
-    ]  # fmt: skip
+        ("ital", 0.1, 10.0),
+        ("imt", 0.1, None),
+    ]
     assert verdict.best[0].mean == pytest.approx(0.975)
     assert verdict.closer == (2, 2)
     assert (

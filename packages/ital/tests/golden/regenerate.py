@@ -1,4 +1,7 @@
-"""Rewrites curves.json. Run it only if the numbers are meant to change: python -m tests.golden.regenerate."""
+"""Rewrites curves.json.
+
+Run it only if the numbers are meant to change: python -m tests.golden.regenerate.
+"""
 
 import json
 

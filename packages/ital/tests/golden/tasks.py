@@ -1,9 +1,12 @@
-"""Golden curves on the paper's own tasks: python -m tests.golden.tasks compares bit by bit, --write stores them.
+"""Golden curves on the paper's own tasks: python -m tests.golden.tasks compares bit by bit, --write
+stores them.
 
-Bits depend on the machine and on XLA's flags, so ``tests/test_golden.py`` compares with a tolerance. On one machine,
-before and after a change that should not change the numbers, this command tells more: whether every bit is the same.
+Bits depend on the machine and on XLA's flags, so ``tests/test_golden.py`` compares with a
+tolerance. On one machine, before and after a change that should not change the numbers, this
+command tells more: whether every bit is the same.
 """
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -34,22 +37,19 @@ def main(write):
     if write:
         FILE.write_text(json.dumps(found, indent=1) + "\n")
         return 0
-    stored, differ = json.loads(FILE.read_text()), 0
-    for task in TASKS:
-        for teacher in TEACHERS:
-            for metric, by_method in stored[task][teacher].items():
-                for method, expected in by_method.items():
-                    now = found[task][teacher][metric][method]
-                    if now != expected:
-                        differ += 1
-                        off = np.max(
-                            np.abs(np.subtract(now, expected))
-                            / np.maximum(np.abs(expected), 1e-12),
-                            axis=0,
-                        )
-                        print(
-                            f"{task}, {teacher}, {method}, {metric}: relative differences {off} at steps 0, 20, 40"
-                        )
+    stored = json.loads(FILE.read_text())
+    differ = 0
+    for task, teacher in itertools.product(TASKS, TEACHERS):
+        for metric, by_method in stored[task][teacher].items():
+            for method, expected in by_method.items():
+                now = found[task][teacher][metric][method]
+                if now == expected:
+                    continue
+                differ += 1
+                gaps = np.abs(np.subtract(now, expected))
+                relative = np.max(gaps / np.maximum(np.abs(expected), 1e-12), axis=0)
+                print(f"{task}, {teacher}, {method}, {metric}:")
+                print(f"  relative differences {relative} at steps 0, 20, 40")
     print("bit for bit the same" if not differ else f"{differ} curves differ")
     return differ > 0
 

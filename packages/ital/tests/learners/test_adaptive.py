@@ -33,7 +33,7 @@ def trust_after(places):
     return float(_adaptive.trust_of(memory.partial, SETTINGS.threshold))
 
 
-def test_high_places_are_trusted_low_ones_are_not_and_any_are_ignored():
+def test_high_ranks_are_trusted_low_ones_are_not_and_any_are_ignored():
     assert trust_after([0.9] * 20) > 0.95
     assert trust_after([-0.9] * 20) < -0.95
     rng = np.random.default_rng(0)
@@ -49,8 +49,9 @@ def test_trust_outlives_choices_that_cannot_be_predicted_but_not_those_that_cont
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=10))
-def test_trust_is_odd_in_the_places(places):
-    np.testing.assert_allclose(trust_after(places), -trust_after([-at for at in places]), atol=1e-5)
+def test_trust_is_odd_in_the_ranks(ranks):
+    opposite = [-rank for rank in ranks]
+    np.testing.assert_allclose(trust_after(ranks), -trust_after(opposite), atol=1e-5)
 
 
 @given(st.sampled_from([2, 7, 20, 30]), st.floats(-1, 1))
@@ -61,7 +62,7 @@ def test_hypotheses_are_probabilities(count, at):
     assert (_adaptive.tilted(jnp.asarray(at), count) > 0).all()
 
 
-def test_places_run_from_the_lowest_to_the_highest_and_ties_share_the_middle():
+def test_ranks_run_from_the_lowest_to_the_highest_and_ties_share_the_middle():
     scores = jnp.asarray([3.0, 1.0, 2.0])
     assert [float(_adaptive.rank_of(scores, jnp.asarray(i))) for i in range(3)] == [1.0, -1.0, 0.0]
     assert float(_adaptive.rank_of(jnp.zeros(5), jnp.asarray(2))) == 0.0
@@ -81,7 +82,10 @@ def test_scores_are_their_definitions():
 
 @pytest.mark.usefixtures("x64")
 def test_weights_are_those_of_a_hidden_markov_chain():
-    """A state for each hypothesis, score and κ; score and κ are sometimes redrawn, the whole state more rarely."""
+    """A state for each hypothesis, score and κ.
+
+    Score and κ are sometimes redrawn, the whole state more rarely.
+    """
     settings = _adaptive.AdaptiveNumbers(1.0, 0.2, 0.05, 0.5)
     pairs = [(score, tilt) for score in range(_adaptive.SCORES) for tilt in _adaptive.TILTS]
     states = [(sign, *pair) for sign in (1, -1) for pair in pairs] + [(0, 0, 0.0)]
@@ -102,7 +106,9 @@ def test_weights_are_those_of_a_hidden_markov_chain():
 @pytest.mark.parametrize(("step", "share", "sharper"), [(3, 1 / 4, False), (25, 1 / 20, True)])
 @pytest.mark.usefixtures("x64")
 def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, monkeypatch):
-    """ITAL's step with trust·|β|, and after the first steps as much more as the spread was larger at first."""
+    """ITAL's step with trust·|β|, and after the first steps as much more as the spread was larger
+    at first.
+    """
     monkeypatch.setattr(_adaptive, "within_reach", lambda lesson, settings, params, wanted: wanted)
     params, _, rows, y, _ = problem(losses.squared, 0)
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)._replace(step=jnp.asarray(step))
@@ -141,8 +147,8 @@ def test_of_a_padded_mini_batch_only_the_view_counts(view):
 
 
 def test_its_beta_is_found_as_if_the_teacher_helped():
-    told = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
-    assert adaptive().resolve(adaptive(), told).settings.beta == 7.0
+    situation = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
+    assert adaptive().resolve(adaptive(), situation).settings.beta == 7.0
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +182,9 @@ def test_never_worse_than_naive(taught, teacher):
 
 
 def test_nobody_tells_it_the_sign():
-    """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the same choices."""
+    """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the
+    same choices.
+    """
     beta = [
         float(
             ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5)

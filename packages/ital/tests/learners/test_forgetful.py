@@ -1,4 +1,6 @@
-"""Learners that forget: against the fixed point under a repeated example, and against the learner that forgets."""
+"""Learners that forget: against the fixed point under a repeated example, and against the learner
+that forgets.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ def repeated():
 
 
 def session_of(methods, task, teacher="cooperative", **run):
-    """The session of these methods: one, because λ is a number and both kinds of learners share a rule."""
+    """The session of these methods: one, because λ is a number and both kinds of learners share a
+    rule.
+    """
     made = [learners.make(name) for name in methods]
     (session,) = open_sessions(
         task,
@@ -37,7 +41,10 @@ def session_of(methods, task, teacher="cooperative", **run):
 
 @pytest.mark.usefixtures("x64")
 def test_a_repeated_example_leads_to_the_fixed_point():
-    """λ(ν − ν⁰) = −η(νx − y)x, so ν = ν⁰ − η(ν⁰x − y)/(λ + η‖x‖²)·x. All q are equal: awareness changes nothing."""
+    """λ(ν − ν⁰) = −η(νx − y)x, so ν = ν⁰ − η(ν⁰x − y)/(λ + η‖x‖²)·x.
+
+    All q are equal: awareness changes nothing.
+    """
     session = session_of(SHARES, repeated(), seeds=2, steps=600)
     list(session.blocks())
     x, y = np.array([0.7, -1.2, 0.4, 1.0]), 1.5

@@ -14,7 +14,7 @@ BETA, LR = 40.0, 0.05
 
 @pytest.mark.parametrize("loss", [squared, cross_entropy])
 def test_the_step_is_the_gradient_of_the_whole_likelihood(loss):
-    """ν′ = ν + η ∇ ( Σᵢ log p(xᵢ,yᵢ|ν) + log q(c|ν̂) ) by autodiff in float64, the second part at ν̂."""
+    """ν′ = ν + η ∇ ( Σᵢ log p(xᵢ,yᵢ|ν) + log q(c|ν̂) ) by autodiff, the second part at ν̂."""
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
         x = jax.tree.map(jnp.asarray, models.linear_rows(rng.normal(size=(6, 3))))
@@ -32,8 +32,8 @@ def test_the_step_is_the_gradient_of_the_whole_likelihood(loss):
             jnp.arange(6),
             jnp.asarray(0),
         )
-        told = learners.Situation(BETA, 0.0, 6, "imitated", auto_beta=lambda *asked: None)
-        learner = learners.full().resolve(learners.full(), told)
+        situation = learners.Situation(BETA, 0.0, 6, "imitated", auto_beta=lambda *asked: None)
+        learner = learners.full().resolve(learners.full(), situation)
         stepped = learner.rule.update(lesson, learner.settings, nu, ()).params
 
         def losses(params):
@@ -63,7 +63,7 @@ def test_without_beta_it_sums_the_gradients_of_the_mini_batch():
 
 
 def test_the_choice_tells_what_labels_do_not_in_irl():
-    """At equal step length, learning from the choice as well beats the mean gradient of the same mini-batches."""
+    """At equal step length, learning from the choice as well beats the mean gradient."""
     both = [learners.batch(), learners.full(4000.0)]
     result = ital.teach(
         "irl-dense", "cooperative", both, steps=250, seeds=3, form="length:0.6", eval_every=250

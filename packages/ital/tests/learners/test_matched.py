@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import ital
 from ital import learners, losses
 from ital.learners import Literal, Situation
-from ital.learners._two_step import AwareNumbers
 from ital.teaching import situation
 from tests.learners.test_two_step import BETAS, SEEDS, lesson_on, log_likelihood_step, step
 from tests.test_gradients import LOSSES, problem
@@ -20,11 +19,11 @@ EACH = pytest.mark.parametrize("name", CONTROLS)
 
 
 def control_step(name, lesson, params, beta, volume="imitated", decay=0.0):
-    told = Situation(
+    situation = Situation(
         beta, decay, len(lesson.order), volume, lambda volumes: pytest.fail("nobody asked for auto")
     )
     learner = learners.make(name)
-    resolved = learner.resolve(learner, told)
+    resolved = learner.resolve(learner, situation)
     return resolved.rule.update(lesson, resolved.settings, params, ()).params
 
 
@@ -37,7 +36,7 @@ def control_step(name, lesson, params, beta, volume="imitated", decay=0.0):
 def test_a_control_goes_as_far_as_ital_along_its_own_gradient(loss, volume, name, seed, beta, lr):
     params, _, rows, y, _ = problem(loss, seed)
     lesson = lesson_on(loss, params, rows, y, lr, seed)
-    # by hand: ITAL's step by autodiff of its log likelihood, the gradients by autodiff, the rest in NumPy
+    # By hand: ITAL's step and the gradients by autodiff, the rest in NumPy.
     length = np.linalg.norm(
         log_likelihood_step(loss, lesson, params, beta, len(y), volume) - params
     )
@@ -87,12 +86,13 @@ def test_where_the_gradient_is_zero_there_is_no_step():
     params, _, rows, y, _ = problem(losses.squared, 3)
     params = jnp.zeros_like(params)
     c = int(lesson_on(losses.squared, params, rows, y, 0.1, 3).chosen)
-    # the chosen example is known already, the others are not: ITAL takes a step, the naive direction is zero
+    # The chosen example is learned already, the others are not:
+    # ITAL takes a step, and the naive direction is zero.
     lesson = lesson_on(losses.squared, params, rows, y.at[c].set(0.0), 0.1, 3)
     assert np.linalg.norm(step(lesson, params, 50.0, len(y)) - params) > 1e-3
     assert (control_step("imt-matched", lesson, params, 50.0) == params).all()
     assert not (control_step("batch-matched", lesson, params, 50.0) == params).all()
-    # all are known: no learner takes a step, and nothing is divided by zero
+    # All are learned: no learner takes a step, and nothing is divided by zero
     lesson = lesson_on(losses.squared, params, rows, jnp.zeros_like(y), 0.1, 3)
     assert (control_step("batch-matched", lesson, params, 50.0) == params).all()
 
@@ -106,13 +106,12 @@ def test_beta_is_itals(name):
     np.testing.assert_allclose(
         decayed, control_step(name, lesson, params, 10.0 * 0.9**7), rtol=1e-10
     )
-    scheduled = {"imt-matched": learners.imt_matched, "batch-matched": learners.batch_matched}[
-        name
-    ](lambda t: 3.0 + t)
-    told = situation(
+    makers = {"imt-matched": learners.imt_matched, "batch-matched": learners.batch_matched}
+    scheduled = makers[name](lambda t: 3.0 + t)
+    context = situation(
         small_numbers(), ital.teachers.cooperative(), ital.Run(batch_size=5), lambda volumes: None
     )
-    resolved = scheduled.resolve(scheduled, told)
+    resolved = scheduled.resolve(scheduled, context)
     np.testing.assert_allclose(
         resolved.rule.update(lesson, resolved.settings, params, ()).params,
         control_step(name, lesson, params, 10.0),
@@ -128,8 +127,9 @@ def test_controls_share_a_program_and_itals_beta():
     beta = curves["beta"]
     assert (beta > 0).all()
     assert len(np.unique(beta)) == 2  # one per seed, the same for all methods
-    told = situation(small_numbers(), ital.teachers.adversarial(), ital.Run(), lambda volumes: None)
-    resolved = [made.resolve(made, told) for made in map(learners.make, CONTROLS)]
+    hostile = ital.teachers.adversarial()
+    context = situation(small_numbers(), hostile, ital.Run(), lambda volumes: None)
+    resolved = [made.resolve(made, context) for made in map(learners.make, CONTROLS)]
     assert [control.settings.beta for control in resolved] == [-100.0, -100.0]
     assert len({control.rule for control in resolved}) == 1
 
@@ -148,8 +148,7 @@ def test_bad_settings_are_refused(make):
 @EACH
 def test_numbers_are_those_of_ital(name):
     made = learners.make(name)
-    assert isinstance(made.settings, AwareNumbers)
-    assert made.settings._replace(literal=None) == learners.teacher_aware().settings._replace(
-        literal=None
-    )
+    ital_numbers = learners.teacher_aware().settings
+    assert type(made.settings) is type(ital_numbers)
+    assert made.settings._replace(literal=None) == ital_numbers._replace(literal=None)
     assert made.settings.literal == CONTROLS[name]

@@ -63,14 +63,16 @@ def test_adam_is_adam_in_numpy(method):
     rng = np.random.default_rng(0)
     raw, y, start, rate = rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=4), 0.01
     rows, model = jax.tree.map(jnp.asarray, models.linear_rows(raw)), models.linear(losses.squared)
-    told = learners.Situation(
+    situation = learners.Situation(
         BETA, 0.0, 5, "imitated", lambda *_: None, optimizer=learners.optimizer(f"adam:{rate}")
     )
-    learner = learners.make(method).resolve(learners.make(method), told)
+    learner = learners.make(method).resolve(learners.make(method), situation)
+
+    def gradients(params):
+        return model.gradients(params, rows, jnp.asarray(y)[:, None])
 
     @jax.jit
     def step(nu, memory, chosen):
-        gradients = lambda params: model.gradients(params, rows, jnp.asarray(y)[:, None])  # noqa: E731
         order = jnp.arange(5)
         lesson = learners.Lesson(
             jnp.asarray(0), jnp.asarray(LR), None, gradients(nu), gradients, chosen, order, chosen

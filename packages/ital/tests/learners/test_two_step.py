@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ital import learners, models
-from ital.learners import Lesson, _two_step
-from ital.learners._two_step import AwareNumbers, Literal
+from ital.learners import Lesson, Literal, Situation
 from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS = st.integers(0, 2**31)
@@ -18,26 +17,25 @@ def lesson_on(loss, params, rows, y, lr, seed):
     rng = np.random.default_rng(seed)
     size = len(y)
     gradients = lambda params: models.linear(loss).gradients(params, rows, y)  # noqa: E731
-    order, chosen, bystander = (
-        jnp.asarray(rng.permutation(size)),
-        rng.integers(size),
-        rng.integers(size),
-    )
     return Lesson(
-        jnp.asarray(0),
-        lr,
-        (rows, y),
-        gradients(params),
-        gradients,
-        jnp.asarray(chosen),
-        order,
-        jnp.asarray(bystander),
+        step=jnp.asarray(0),
+        lr=lr,
+        examples=(rows, y),
+        here=gradients(params),
+        gradients=gradients,
+        order=jnp.asarray(rng.permutation(size)),
+        chosen=jnp.asarray(rng.integers(size)),
+        bystander=jnp.asarray(rng.integers(size)),
     )
 
 
 def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0):
-    numbers = AwareNumbers(literal or Literal(chosen=1.0), beta, decay, view)
-    return _two_step.rule(volume).update(lesson, numbers, params, ()).params
+    """The parameters after ITAL's step, or one with other literal weights."""
+    learner = learners.teacher_aware(beta, view=view, beta_decay=decay, volume=volume)
+    situation = Situation(0.0, 0.0, len(lesson.order), volume, lambda volumes: pytest.fail("auto"))
+    resolved = learner.resolve(learner, situation)
+    numbers = resolved.settings._replace(literal=literal or Literal(chosen=1.0))
+    return resolved.rule.update(lesson, numbers, params, ()).params
 
 
 def log_likelihood_step(loss, lesson, params, beta, view, volume):
@@ -135,7 +133,7 @@ def test_views_hold_the_choice_and_grow_by_one(seed, size):
     rng = np.random.default_rng(seed)
     order, chosen = jnp.asarray(rng.permutation(size)), jnp.asarray(rng.integers(size))
     lesson = Lesson(jnp.asarray(0), 0.1, None, None, lambda p: None, chosen, order, chosen)
-    views = [np.asarray(_two_step.in_view(lesson, jnp.asarray(m))) for m in range(1, size + 1)]
+    views = [np.asarray(learners.in_view(lesson, jnp.asarray(m))) for m in range(1, size + 1)]
     for m, view in enumerate(views, start=1):
         assert view.sum() == m
         assert view[int(chosen)]
@@ -150,20 +148,16 @@ def test_beta_decays_and_schedules():
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, 1)._replace(step=jnp.asarray(7))
     decayed = step(lesson, params, 10.0, 5, decay=0.1)
     np.testing.assert_allclose(decayed, step(lesson, params, 10.0 * 0.9**7, 5), rtol=1e-12)
-    scheduled = _two_step.rule("imitated", lambda t: 3.0 + t)
-    np.testing.assert_allclose(
-        scheduled.update(lesson, AwareNumbers(Literal(1.0), 0.0, 0.0, 5), params, ()).params,
-        step(lesson, params, 10.0, 5),
-        rtol=1e-12,
-    )
+    scheduled = step(lesson, params, lambda t: 3.0 + t, 5)
+    np.testing.assert_allclose(scheduled, step(lesson, params, 10.0, 5), rtol=1e-12)
 
 
 def test_the_tasks_decay_is_for_the_tasks_beta_alone():
-    told = learners.Situation(300.0, 0.05, 20, "imitated", lambda volumes: 7.0)
+    situation = Situation(300.0, 0.05, 20, "imitated", lambda volumes: 7.0)
 
     def numbers(**own):
         learner = learners.teacher_aware(**own)
-        return learner.resolve(learner, told).settings[1:3]
+        return learner.resolve(learner, situation).settings[1:3]
 
     assert numbers() == (300.0, 0.05)
     assert numbers(beta=5.0) == (5.0, 0.0)

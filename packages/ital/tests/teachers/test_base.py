@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ital.teachers._base import first_largest
+from ital.teachers import first_largest
 
 NAN, INF = np.nan, np.inf
 

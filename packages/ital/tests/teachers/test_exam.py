@@ -24,7 +24,8 @@ def test_an_exam_in_every_step_shows_everything():
         np.testing.assert_allclose(
             examined.memories[method].shape, examined.parameters[method].shape
         )
-    # The aware learner imagines the teaching volume that fits its teacher, so only the naive ones are comparable.
+    # The aware learner imagines the teaching volume that fits its teacher, so only the naive ones
+    # are comparable.
     np.testing.assert_allclose(
         examined.parameters["imt"], known.parameters["imt"], rtol=0, atol=1e-6
     )

@@ -1,4 +1,6 @@
-"""The teacher that imitates the learner: with equal views and a known start it is the omniscient teacher."""
+"""The teacher that imitates the learner: with equal views and a known start it is the omniscient
+teacher.
+"""
 
 import numpy as np
 import pytest
@@ -48,7 +50,8 @@ def test_answers_correct_the_estimate_of_an_aware_learner():
 
 
 def test_a_correction_makes_the_estimate_agree_with_the_answer():
-    # A learner that never moves: the estimate after the correction and a naive step of size 0 has its answers.
+    # A learner that never moves: the estimate after the correction and a naive step of size 0 has
+    # its answers.
     still = learners.Learner(
         "still",
         "Still",

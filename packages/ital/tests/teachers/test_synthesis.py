@@ -16,7 +16,8 @@ DIM = 50
 
 
 def isotropic_rows(blocks, seed=0):
-    """Rows of norm √d whose last entry is 1 and whose second moments are exactly those of the identity.
+    """Rows of norm √d whose last entry is 1 and whose second moments are exactly those of the
+    identity.
 
     Each block is √d times an orthogonal matrix whose last column is constant.
     """
@@ -70,9 +71,13 @@ def test_a_class_gets_the_distribution_nearest_to_the_ideal():
     for label, outputs, wanted in zip(labels, alpha, residual, strict=True):
         aim = np.exp(outputs) / np.exp(outputs).sum() - wanted
         best = minimize(
-            lambda p, aim=aim: np.sum((p - aim) ** 2), np.full(4, 0.25), bounds=[(0, 1)] * 4,
-            constraints={"type": "eq", "fun": lambda p: p.sum() - 1}, options={"ftol": 1e-14}, tol=1e-12,
-        )  # fmt: skip
+            lambda p, aim=aim: np.sum((p - aim) ** 2),
+            np.full(4, 0.25),
+            bounds=[(0, 1)] * 4,
+            constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+            options={"ftol": 1e-14},
+            tol=1e-12,
+        )
         np.testing.assert_allclose(label, best.x, atol=1e-6)
     reachable = np.asarray([[0.1, 0.2, 0.3, 0.4]])
     here = np.exp(alpha[:1]) / np.exp(alpha[:1]).sum() - reachable
