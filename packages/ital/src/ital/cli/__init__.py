@@ -1,4 +1,7 @@
-"""The command line. Heavy modules are imported only when a command needs them, so that ``ital --help`` is quick."""
+"""The command line.
+
+Heavy modules are imported only when a command needs them, so that ``ital --help`` is quick.
+"""
 
 import signal
 import sys
@@ -15,10 +18,14 @@ from ital.tools import interrupts
 from ital.tools.registry import describe
 
 app = typer.Typer(
-    name="ital", cls=CommandGroup, help="Machine teaching with learners that know they are being taught.",
+    name="ital",
+    cls=CommandGroup,
+    help="Machine teaching with learners that know they are being taught.",
     epilog="Example: ital run regression --methods imt,ital",
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-)  # fmt: skip
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -30,7 +37,8 @@ def _root(
         raise typer.Exit
 
 
-for family in (_list, _run, _plot, _bench):  # in the order of ``ital --help``
+# In the order of ``ital --help``.
+for family in (_list, _run, _plot, _bench):
     family.register(app)
 
 
@@ -61,27 +69,33 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}", 1)
     except Exception as error:
-        # The class of Typer's own errors differs between its versions, but all have a message and a status.
-        if type(error).__name__ == "Abort":  # Ctrl-C in some versions of Typer; others return 130
-            status = 130
-        elif hasattr(error, "format_message"):
-            _fail(error.format_message(), 2)
-        else:
-            raise
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # everything is written: there is nothing left to interrupt
-    signal.signal(
-        signal.SIGTERM, signal.SIG_DFL
-    )  # programs started from here would inherit that it is ignored
+        status = _typer_status(error)
+    # Everything is written: there is nothing left to interrupt.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Programs started from here would inherit that it is ignored.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if status == 130:
-        how, status = ("terminated", 143) if interrupts.terminated() else ("interrupted", 130)
-        _fail(f"{how}; finished work is kept, and the same command resumes it", status)
+        kept = "finished work is kept, and the same command resumes it"
+        if interrupts.terminated():
+            _fail(f"terminated; {kept}", 143)
+        _fail(f"interrupted; {kept}", 130)
+    # A command that returns nothing has succeeded.
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def _typer_status(error: Exception) -> int:
+    """Return the status for Ctrl-C; exit for an error of Typer; raise any other."""
+    # The class of Typer's own errors differs between its versions, but all have a message.
+    if type(error).__name__ == "Abort":
+        # Some versions raise it after Ctrl-C; others return 130.
+        return 130
+    if hasattr(error, "format_message"):
+        _fail(error.format_message(), 2)
+    raise error
+
+
 def _fail(message: str, status: int) -> NoReturn:
-    """Print one line on standard error and exit; without a message, help has been printed already."""
+    """Print one line on standard error and exit; without a message, help was printed already."""
     if message:
         print(f"ital: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)

@@ -37,7 +37,7 @@ def bench(
     ] = None,
     platform: PLATFORM = None,
 ) -> None:
-    """Measure the speed of this machine: ital against a plain NumPy loop and against its own floor."""
+    """Measure the speed of this machine: ital against a plain NumPy loop and its own floor."""
     if out is not None and not scaling:
         raise InputError("--out needs --scaling: without it there are no files to write")
     set_up_jax(platform, cache=False)

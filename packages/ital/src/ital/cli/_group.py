@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 HEADING = "Commands of other packages"
-COMPLETION = (
-    "install_completion",
-    "show_completion",
-)  # options of the whole program, not of a command
+# Options that Typer gives to a whole program, not to a command.
+COMPLETION = ("install_completion", "show_completion")
 
 
 class CommandGroup(TyperGroup):
@@ -33,45 +31,50 @@ class CommandGroup(TyperGroup):
         return {name: entry for name, entry in entries.items() if name not in self.commands}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of ``ital --help``."""
+        """Return the names in the order of ``ital --help``."""
         return [*self.commands, *self.declared]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command of this project, or a stand-in with the help line of another package's command."""
+        """Return a command of this project, or a stand-in for another package's command."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         if cmd_name in self.declared:
             entry = self.declared[cmd_name]
             if plugins.is_sibling(entry):
-                return _load(entry)
+                return _load_command(entry)
+            # Its help line is known without importing the package.
             return TyperCommand(cmd_name, help=_summary(entry), rich_help_panel=HEADING)
-        if (reason := plugins.missing("ital.commands", cmd_name)) is not None:
+        reason = plugins.missing("ital.commands", cmd_name)
+        if reason is not None:
             raise InputError(reason)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command to run and its arguments."""
+        """Return the name of the command to run, the command and its arguments."""
         name, command, arguments = super().resolve_command(ctx, args)
         if name is None or name in self.commands or plugins.is_sibling(self.declared[name]):
             return name, command, arguments
-        return name, _load(self.declared[name]), arguments
+        # get_command gave a stand-in: the command itself is needed now.
+        return name, _load_command(self.declared[name]), arguments
 
 
 def _summary(entry: "EntryPoint") -> str:
-    """The help line of a package's command: the package's summary, read without importing it."""
-    metadata = (entry.dist and entry.dist.read_text("METADATA")) or ""
-    summary = re.search(r"^Summary: *(\S.*)$", metadata, re.MULTILINE)
+    """Return the help line of a package's command: the package's summary."""
+    metadata = entry.dist.read_text("METADATA") if entry.dist else None
+    summary = re.search(r"^Summary: *(\S.*)$", metadata or "", re.MULTILINE)
     return summary[1] if summary else f"Declared as {entry.value}."
 
 
-def _load(entry: "EntryPoint") -> Any:
-    """The command behind an entry point: a Typer app or a function."""
+def _load_command(entry: "EntryPoint") -> Any:
+    """Return the command behind an entry point: a Typer app or a function."""
     try:
         plugin = entry.load()
-        if not isinstance(plugin, typer.Typer):
-            function, plugin = plugin, typer.Typer()
-            plugin.command(entry.name)(function)
-        command = typer.main.get_command(plugin)
+        if isinstance(plugin, typer.Typer):
+            plugin_app = plugin
+        else:
+            plugin_app = typer.Typer()
+            plugin_app.command(entry.name)(plugin)
+        command = typer.main.get_command(plugin_app)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise InputError(

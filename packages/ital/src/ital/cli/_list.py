@@ -48,7 +48,7 @@ def list_parts(
 
 
 def _describe_awareness(task: str) -> None:
-    """Print how sharp q is, and how long the awareness step."""
+    """Print how sharp q is, and how long the awareness step is."""
     from ital import teaching
 
     for line in teaching.awareness_in_words(teaching.awareness(task, seeds=3)):
@@ -60,6 +60,7 @@ def _describe_task(name: str) -> None:
     from ital import tasks, theory
 
     task = tasks.make(name)
+    # A task's β is a number, or "auto".
     facts = {
         "what": describe(tasks.REGISTRY[name]),
         "β": f"{task.beta:g}" if isinstance(task.beta, float) else task.beta,
@@ -70,9 +71,8 @@ def _describe_task(name: str) -> None:
     }
     if task.rules.risk is not None:
         risk = theory.teaching_risk(task)
-        facts["teaching risk"] = (
-            f"{risk:.3g} (seed 0): the part of the target that the learner's view cannot express"
-        )
+        meaning = "the part of the target that the learner's view cannot express"
+        facts["teaching risk"] = f"{risk:.3g} (seed 0): {meaning}"
     print(name)
     for what, words in facts.items():
         print(f"  {what:<20} {words}")

@@ -38,12 +38,13 @@ def plot(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The figure, without suffix (default: FOLDER/curves; FOLDER/selection with --metrics or --methods; "
-            "comparison for several runs)."
+            help="The figure, without suffix (default: FOLDER/curves; FOLDER/selection with "
+            "--metrics or --methods; comparison for several runs)."
         ),
     ] = None,
 ) -> None:
-    """Redraw stored results, several runs in one figure, and print paired differences with their intervals."""
+    """Redraw stored results, several runs in one figure, and print differences with intervals."""
+    # Nothing is taught: a GPU would only take time to start.
     set_up_jax("cpu")
     from ital import experiments
 

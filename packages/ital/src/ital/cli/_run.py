@@ -97,26 +97,50 @@ def run(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Teach on one task; write curves, a summary table and figures to OUT/TASK/TEACHER/. Interrupted runs resume.
+    """Teach on one task; write curves, a summary table and figures to OUT/TASK/TEACHER/.
 
-    Your own table (--data FILE --label COLUMN) becomes a task named after its file.
+    Interrupted runs resume. Your own table (--data FILE --label COLUMN) becomes a task named after
+    its file.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
 
     settings = experiments.Settings(
-        **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
-        beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
-        map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
-        form=form, optimizer=optimizer, devices=parse_devices(devices),
-        methods=None if methods is None else split("methods", methods), choices=choices,
-    )  # fmt: skip
-    with shown(experiments.print_outcome) as say:
+        **taught,
+        teacher=teacher,
+        methods=None if methods is None else split("methods", methods),
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        beta=parse_beta(beta),
+        beta_decay=beta_decay,
+        lr=lr,
+        batch_size=batch_size,
+        choices=choices,
+        init=init,
+        label_noise=label_noise,
+        map=None if map is None else str(map),
+        teacher_loss=teacher_loss,
+        equations=equations,
+        eval_every=eval_every,
+        form=form,
+        optimizer=optimizer,
+        devices=parse_devices(devices),
+    )
+    with partial_result(experiments.print_outcome) as say:
         outcome = experiments.run(
-            settings, out, animate=animate, csv=csv, progress=True, say=say,
-            overwrite=overwrite, engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell,
-        )  # fmt: skip
+            settings,
+            out,
+            animate=animate,
+            overwrite=overwrite,
+            csv=csv,
+            seeds_per_cell=seeds_per_cell,
+            engine=engine,
+            mlflow=mlflow,
+            progress=True,
+            say=say,
+        )
         experiments.print_outcome(outcome)
     if awareness:
         _print_awareness(settings)
@@ -149,7 +173,8 @@ def matrix(
     teachers: Annotated[
         str | None,
         typer.Option(
-            help="Real teachers, comma-separated (default: seven, those that make sense on the task)."
+            help="Real teachers, comma-separated "
+            "(default: seven, those that make sense on the task)."
         ),
     ] = None,
     controls: Annotated[
@@ -176,26 +201,41 @@ def matrix(
     resource: options.RESOURCE = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Cross real teachers with what learners assume about them: nothing, a helper, an adversary, or finding out.
+    """Cross real teachers with what learners assume: nothing, a helper, an adversary, finding out.
 
-    The question is that of Milli and Dragan (2019), whose order of the pairs is checked in the last line.
+    The question is that of Milli and Dragan (2019). The last line checks their order of the pairs.
 
-    Writes a table and a figure of real against assumed teachers to OUT/TASK/matrix.*, and the runs to
-    OUT/TASK/TEACHER/. Finished runs are skipped, interrupted ones resume.
+    Writes a table and a figure of real against assumed teachers to OUT/TASK/matrix.*, and the runs
+    to OUT/TASK/TEACHER/. Finished runs are skipped, interrupted ones resume.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
 
     settings = experiments.Settings(
-        **taught, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr, batch_size=batch_size,
-        init=init, label_noise=label_noise, map=None if map is None else str(map), eval_every=eval_every, form=form,
-    )  # fmt: skip
-    chosen = None if teachers is None else split("teachers", teachers)
+        **taught,
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        beta=parse_beta(beta),
+        lr=lr,
+        batch_size=batch_size,
+        init=init,
+        label_noise=label_noise,
+        map=None if map is None else str(map),
+        eval_every=eval_every,
+        form=form,
+    )
     result = experiments.matrix(
-        settings, out, teachers=chosen, controls=controls, overwrite=overwrite, engine=engine, progress=True,
+        settings,
+        out,
+        teachers=None if teachers is None else split("teachers", teachers),
+        controls=controls,
+        overwrite=overwrite,
+        engine=engine,
+        progress=True,
         say=options.say_once(),
-    )  # fmt: skip
+    )
     experiments.print_matrix(result)
 
 
@@ -219,7 +259,8 @@ def sweep(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="What settings are judged by: distance, loss, accuracy, … (default: the distance to the target).",
+            help="What settings are judged by: distance, loss, accuracy, … "
+            "(default: the distance to the target).",
             show_default=False,
         ),
     ] = None,
@@ -250,32 +291,58 @@ def sweep(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Run every method with every η and β: which is best when all are tuned? Writes maps and sweep.nc.
+    """Run every method with every η and β: which is best when all are tuned?
 
-    The files are in OUT/TASK/TEACHER/. The whole grid is one compiled program. Methods without β are computed once
-    per η. Interrupted sweeps resume. More values of η or β, methods and seeds are added to what is there.
+    Writes maps and sweep.nc to OUT/TASK/TEACHER/. The whole grid is one compiled program.
+    Methods without β are computed once per η. Interrupted sweeps resume. More values of η or β,
+    methods and seeds are added to what is there.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
-    lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    lane_steps = (
-        len(split("methods", methods)) * len(lrs) * len(betas) * seeds * steps
-        if devices == "1"
-        else 0
-    )
+    names = split("methods", methods)
+    # A third axis would be one more option, parsed and counted here.
+    lrs = parse_numbers("lr", lr)
+    betas = parse_numbers("beta", beta)
+    # Several devices share the seeds already: no processes beside them.
+    lane_steps = 0
+    if devices == "1":
+        lane_steps = len(names) * len(lrs) * len(betas) * seeds * steps
     engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
     from ital import experiments
 
     settings = experiments.Settings(
-        **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
-        batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        teacher_loss=teacher_loss, eval_every=eval_every, form=form, optimizer=optimizer,
-        devices=parse_devices(devices), choices=choices,
-    )  # fmt: skip
-    with shown(experiments.print_sweep) as say:
+        **taught,
+        teacher=teacher,
+        methods=names,
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        batch_size=batch_size,
+        choices=choices,
+        init=init,
+        label_noise=label_noise,
+        map=None if map is None else str(map),
+        teacher_loss=teacher_loss,
+        eval_every=eval_every,
+        form=form,
+        optimizer=optimizer,
+        devices=parse_devices(devices),
+    )
+    with partial_result(experiments.print_sweep) as say:
         swept = experiments.sweep(
-            settings, lrs, betas, out, metric=metric, progress=True, say=say, csv=csv, overwrite=overwrite,
-            engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
-        )  # fmt: skip
+            settings,
+            lrs,
+            betas,
+            out,
+            metric=metric,
+            overwrite=overwrite,
+            csv=csv,
+            seeds_per_cell=seeds_per_cell,
+            points_per_cell=points_per_cell,
+            engine=engine,
+            mlflow=mlflow,
+            progress=True,
+            say=say,
+        )
         experiments.print_sweep(swept)
 
 
@@ -286,15 +353,22 @@ def engine_of(
     platform: str | None,
     **size: int,
 ) -> Any:
-    """The engine that the options ask for, after setting up JAX for it; ``size`` as in ``experiments.engine_for``."""
+    """Return the engine that the options ask for, after setting up JAX for it.
+
+    Args:
+        workers: number of worker processes to start.
+        scheduler: address of a scheduler.
+        resource: what a worker must declare.
+        platform: "cpu" or "gpu".
+        **size: the size of a sweep, as in :func:`ital.experiments.engine_for`.
+    """
     if workers and scheduler is not None:
         raise InputError("--workers starts a cluster and --scheduler joins one: choose one of them")
     on_cluster = bool(workers) or scheduler is not None
     if resource is not None and not on_cluster:
         raise InputError("--resource needs workers: add --workers or --scheduler")
-    set_up_jax(
-        "cpu" if on_cluster else platform
-    )  # --platform is for the workers: this process leaves the GPU to them
+    # On a cluster, --platform is for the workers: this process leaves the GPU to them.
+    set_up_jax("cpu" if on_cluster else platform)
     from ital import experiments
 
     return experiments.engine_for(
@@ -303,7 +377,7 @@ def engine_of(
 
 
 @contextlib.contextmanager
-def shown(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
+def partial_result(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
     """Yield a function that prints lines; if cells fail, show the result without them."""
     try:
         yield options.say_once()

@@ -1,4 +1,8 @@
-"""Options that several commands share, and functions that parse their values."""
+"""Options that several commands share, and functions that parse their values.
+
+An option is declared once here, as an annotated type, and becomes a parameter of each command that
+has it. Its default stands in the command, because commands may differ in it.
+"""
 
 import functools
 import itertools
@@ -11,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ital.errors import InputError
+from ital.tools.registry import number
 
 TASK_OR_TABLE = Annotated[
     str | None,
@@ -46,7 +51,8 @@ TEACHER = Annotated[str, typer.Option(help="The teacher, which chooses the examp
 BETA = Annotated[
     str | None,
     typer.Option(
-        help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."
+        help="β, how rational aware learners think the teacher is: auto or a number "
+        "(default: the task's)."
     ),
 ]
 LR = Annotated[float, typer.Option(help="The learner's step size.")]
@@ -73,7 +79,8 @@ MAP = Annotated[
 TEACHER_LOSS = Annotated[
     str | None,
     typer.Option(
-        help="For equation tasks: the loss that the teacher assumes for its target, own (the default) or zero."
+        help="For equation tasks: the loss that the teacher assumes for its target, own "
+        "(the default) or zero."
     ),
 ]
 EQUATIONS = Annotated[
@@ -88,13 +95,15 @@ EVAL_EVERY = Annotated[
 FORM = Annotated[
     str,
     typer.Option(
-        help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."
+        help="How much of a proposed update is applied: rate (the paper), length:L, "
+        "length:L:decay, or safe."
     ),
 ]
 OPTIMIZER = Annotated[
     str | None,
     typer.Option(
-        help="Optax optimiser of the steps, e.g. adam:0.01 (default: none); without a rate it uses --lr."
+        help="Optax optimiser of the steps, e.g. adam:0.01 (default: none); without a rate it uses "
+        "--lr."
     ),
 ]
 PLATFORM = Annotated[
@@ -144,10 +153,14 @@ def task_settings(
     learner_columns: str | None,
     kind: str | None,
 ) -> dict[str, Any]:
-    """The settings that define the task: a registered task, or a table, which is named after its file."""
+    """Return the settings that define the task.
+
+    It is a registered task, or a table, which is named after its file.
+    """
     if task is None and data is None:
         raise InputError(
-            "argument TASK is missing: name a task (ital list shows all), or use --data FILE --label COLUMN"
+            "argument TASK is missing: name a task (ital list shows all), "
+            "or use --data FILE --label COLUMN"
         )
     if task is not None and data is not None:
         raise InputError(f"TASK and --data exclude each other: leave out {task!r}, or --data")
@@ -162,7 +175,7 @@ def task_settings(
 
 
 def split(name: str, text: str) -> tuple[str, ...]:
-    """The comma-separated items; raises InputError for an empty one."""
+    """Return the comma-separated items; raise InputError for an empty one."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise InputError(f"{name}: {text!r} has an empty item; write a list like a,b,c")
@@ -172,26 +185,29 @@ def split(name: str, text: str) -> tuple[str, ...]:
 def check_values(arguments: Sequence[str]) -> None:
     """Raise InputError for an option with an empty value: it would silently mean the default."""
     for before, argument in itertools.pairwise(["", *arguments]):
-        option = before if argument == "" else argument.removesuffix("=")
-        if option.startswith("--") and (argument == "" or option != argument):
+        # Two ways to give no value: --option "" and --option=
+        if argument == "":
+            option = before
+        elif argument.endswith("="):
+            option = argument.removesuffix("=")
+        else:
+            continue
+        if option.startswith("--"):
             raise InputError(f"{option} has no value: give it one, or leave it out")
 
 
 def parse_beta(text: str | None) -> float | str | None:
-    """β as typed: ``auto``, a finite number, or None for the task's."""
+    """Return β as typed: ``auto``, a finite number, or None for the task's."""
     if text is None or text == "auto":
         return text
-    try:
-        beta = float(text)
-    except ValueError:
-        beta = math.nan
+    beta = number(text)
     if not math.isfinite(beta):
         raise InputError(f"beta must be a finite number or 'auto', not {text!r}")
     return beta
 
 
 def parse_devices(text: str) -> int | str:
-    """The number of devices as typed: a whole number, or ``all``."""
+    """Return the number of devices as typed: a whole number, or ``all``."""
     if text == "all":
         return text
     try:
@@ -203,18 +219,15 @@ def parse_devices(text: str) -> int | str:
 
 
 def parse_numbers(name: str, text: str) -> list[float]:
-    """The comma-separated text as finite numbers."""
+    """Return the comma-separated text as finite numbers."""
     parts = split(name, text)
-    try:
-        numbers = [float(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(map(math.isfinite, numbers)):
+    numbers = [number(part) for part in parts]
+    if not all(map(math.isfinite, numbers)):
         hint = "; auto is for ital run" if "auto" in parts else ""
         raise InputError(f"{name} must be finite numbers separated by commas, not {text!r}{hint}")
     return numbers
 
 
 def say_once() -> Callable[[str], None]:
-    """A function that prints a line on standard error, but never the same line twice."""
+    """Return a function that prints a line on standard error, but never the same line twice."""
     return functools.cache(lambda line: print(line, file=sys.stderr))
