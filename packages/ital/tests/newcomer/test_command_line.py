@@ -49,7 +49,7 @@ def test_a_view_is_at_most_the_mini_batch(capsys, tmp_path):
 
 def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    display = _progress._display()
+    display = _progress._open_display()
     for title in ("short", "tiny-imagenet-lite2, cooperative teacher, normal:0.1, 12 of 345 cells"):
         display.add_task(title, total=10, completed=4)
     console = Console(width=200, record=True, file=io.StringIO())
@@ -64,9 +64,9 @@ def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
 
 def test_the_progress_line_is_not_redrawn_in_the_output_of_a_notebook_cell(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as the kernel sets it, beside its own process number
-    assert _progress._display().console.is_terminal
+    assert _progress._open_display().console.is_terminal
     monkeypatch.setenv("JPY_PARENT_PID", "1")
-    assert not _progress._display().console.is_terminal
+    assert not _progress._open_display().console.is_terminal
 
 
 @pytest.mark.parametrize("wait", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])

@@ -1,4 +1,4 @@
-"""``ital bench``: teaching steps per second of a plain NumPy loop, of ital, and of ital's own floor."""
+"""``ital bench``: steps per second of a plain NumPy loop, of ital, and of ital's own floor."""
 
 import functools
 import json
@@ -16,12 +16,18 @@ from ital.bench._cases import EVERY, LR
 from ital.errors import InputError
 from ital.teaching import BLOCK, Session
 
-REPEATS, ENOUGH_SECONDS, NUMPY_SECONDS = 3, 10.0, 3.0
-COMPILE_SECONDS, STEPS_PER_SECOND = 5.0, 100_000  # rough speeds of two idle cores, for the estimate
+REPEATS = 3
+ENOUGH_SECONDS = 10.0
+NUMPY_SECONDS = 3.0
+# Rough speeds of two idle cores, for the estimate.
+COMPILE_SECONDS = 5.0
+STEPS_PER_SECOND = 100_000
 
 
 def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
-    """Time all cases. A step is one step of one lane; every time includes a measurement every 20 steps.
+    """Time all cases.
+
+    A step is one step of one lane; every time includes a measurement every 20 steps.
 
     Args:
         lanes: Number of lanes, a multiple of 8: eight methods on each seed.
@@ -29,12 +35,13 @@ def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
         test_rows: Number of test rows of the 200-class pool.
 
     Returns:
-        The device and, by the name of each case, steps per second of NumPy, of ital and of its floor.
+        The device and, by the name of each case, steps per second of NumPy, of ital and of its
+        floor.
 
     Raises:
         InputError: A number is too small, or ``lanes`` is not a multiple of 8.
     """
-    _check(lanes, steps, test_rows)
+    _check_sizes(lanes, steps, test_rows)
     device = jax.devices()[0]
     report: dict[str, Any] = {
         "device": f"{device.platform}: {device.device_kind}",
@@ -64,7 +71,11 @@ def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
 
 
 def _time(session: Session) -> tuple[float, float]:
-    """Seconds of a whole run after compilation (median of up to three), and seconds of the compilation."""
+    """Return seconds of a whole run after compilation, and of the compilation.
+
+    The first is the median of up to three runs.
+    """
+    # On the host: a step may reuse the memory of the carry that it is given.
     start = jax.tree.map(np.asarray, session.carry)
     began = time.perf_counter()
     session.advance(1)
@@ -80,16 +91,17 @@ def _time(session: Session) -> tuple[float, float]:
 
 
 def _numpy_speed(case: _cases.Case) -> float:
+    """Return steps per second of the NumPy baseline."""
     world = case.task.world(0)
     speed = functools.partial(case.numpy, world, case.task.beta, LR)
-    with threadpool_limits(1):  # one lane on one core: threads would slow down such small products
+    # One lane on one core: threads would slow down such small products.
+    with threadpool_limits(1):
         pilot = speed(100, EVERY)
-        return statistics.median(
-            speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS)
-        )
+        steps = max(100, int(pilot * NUMPY_SECONDS / REPEATS))
+        return statistics.median(speed(steps, EVERY) for _ in range(REPEATS))
 
 
-def _check(lanes: int, steps: int, test_rows: int) -> None:
+def _check_sizes(lanes: int, steps: int, test_rows: int) -> None:
     if test_rows < 1:
         raise InputError(f"bench needs at least one test row, not {test_rows}")
     if lanes < 8 or lanes % 8 or steps < EVERY:
@@ -107,41 +119,45 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         test_rows: Number of test rows of the 200-class pool.
         as_json: Whether to print JSON instead of a table.
     """
-    _check(lanes, steps, test_rows)
-    print(
-        f"this takes about {expected_minutes(lanes, steps):.0f} min on two idle cores",
-        file=sys.stderr,
-    )
+    _check_sizes(lanes, steps, test_rows)
+    minutes = expected_minutes(lanes, steps)
+    print(f"this takes about {minutes:.0f} min on two idle cores", file=sys.stderr)
     report = measure(lanes, steps, test_rows)
     if as_json:
         print(json.dumps(report, indent=2))
         return
+    _print_report(report)
+
+
+def _print_report(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(
-        title=f"{lanes} lanes × {steps} steps on {report['device']}", title_justify="left"
-    )
+    title = f"{report['lanes']} lanes × {report['steps']} steps on {report['device']}"
+    table = Table(title=title, title_justify="left")
     for column in ("case", "NumPy", "ital", "floor", "÷ NumPy", "× floor", "run", "compile"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for name, row in report["cases"].items():
+        # A case without a pool has no floor.
         floor = above_floor = "–"
         if "floor_steps_per_second" in row:
-            floor, above_floor = (
-                _thousands(row["floor_steps_per_second"]),
-                f"{row['ital_over_floor_time']:.2f}×",
-            )
-        speeds = (
+            floor = _thousands(row["floor_steps_per_second"])
+            above_floor = f"{row['ital_over_floor_time']:.2f}×"
+        table.add_row(
+            name,
             _thousands(row["numpy_steps_per_second"]),
             _thousands(row["ital_steps_per_second"]),
             floor,
+            f"{row['ital_over_numpy']:.1f}×",
+            above_floor,
+            f"{row['ital_seconds']:.3f} s",
+            f"{row['compile_seconds']:.1f} s",
         )
-        seconds = f"{row['ital_seconds']:.3f} s", f"{row['compile_seconds']:.1f} s"
-        table.add_row(name, *speeds, f"{row['ital_over_numpy']:.1f}×", above_floor, *seconds)
     console = Console()
     console.print(table)
     console.print(
-        "Steps per second. A step is one step of one lane; every time includes a measurement every 20 steps."
+        "Steps per second. A step is one step of one lane; every time includes a measurement every "
+        "20 steps."
     )
 
 
@@ -156,15 +172,20 @@ def expected_minutes(lanes: int, steps: int) -> float:
         Minutes, at least one.
     """
     cases = _cases.cases(1).values()
-    timed = sum(2 if case.pool else 1 for case in cases)  # with the floor
+    # A case with a pool is timed a second time, as its floor.
+    timed = sum(2 if case.pool else 1 for case in cases)
     run = lanes * steps / STEPS_PER_SECOND
     runs = min(REPEATS, max(1.0, ENOUGH_SECONDS / max(run, 1e-9)))
-    return max(1.0, (len(cases) * NUMPY_SECONDS + timed * (COMPILE_SECONDS + runs * run)) / 60)
+    seconds = len(cases) * NUMPY_SECONDS + timed * (COMPILE_SECONDS + runs * run)
+    return max(1.0, seconds / 60)
 
 
 def _thousands(per_second: float) -> str:
+    """Write a speed in thousands, with a decimal below ten thousand."""
     thousands = per_second / 1000
-    return f"{thousands:,.1f}k" if thousands < 10 else f"{thousands:,.0f}k"
+    if thousands < 10:
+        return f"{thousands:,.1f}k"
+    return f"{thousands:,.0f}k"
 
 
 __all__ = ["expected_minutes", "main", "measure"]

@@ -14,13 +14,17 @@ from ital.tasks import Task
 from ital.teachers import Teacher
 from ital.teaching import Run, Session, open_sessions
 
-LR, EVERY = 1e-3, 20
+LR = 1e-3
+EVERY = 20  # steps between measurements
 
 
 class Case(NamedTuple):
-    """A task to time, and its NumPy baseline: ``(world, beta, lr, steps, every)`` -> steps per second.
+    """A task to time.
 
-    ``pool`` says that the task multiplies rows of a pool by a matrix, so that :func:`floor` applies.
+    Attributes:
+        task: the task.
+        numpy: its NumPy baseline, ``(world, beta, lr, steps, every)`` → steps per second.
+        pool: whether the task multiplies rows of a pool by a matrix, so that :func:`floor` applies.
     """
 
     task: Task
@@ -29,15 +33,13 @@ class Case(NamedTuple):
 
 
 def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int = 10_000) -> Task:
-    """A shared pool of random features and labels, 200 classes × 10-D."""
+    """Make a task on a shared pool of random features and labels, 200 classes × 10-D."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, dim), dtype=np.float32)
     target = rng.standard_normal((classes, dim + 1), dtype=np.float32)
     labels = rng.integers(0, classes, rows)
-    test_x, test_labels = (
-        rng.standard_normal((test_rows, dim), dtype=np.float32),
-        rng.integers(0, classes, test_rows),
-    )
+    test_x = rng.standard_normal((test_rows, dim), dtype=np.float32)
+    test_labels = rng.integers(0, classes, test_rows)
     data = tasks.Pool(x, x, labels, target, target, test_x, test_labels)
     return tasks.from_pool(
         "pool", data, losses.cross_entropy, beta=1000.0, title=f"{classes}-class pool"
@@ -45,12 +47,13 @@ def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int 
 
 
 def cases(test_rows: int) -> dict[str, Case]:
-    """All cases by name."""
-    rows = functools.partial(functools.partial, _numpy_loop.steps_per_second)
+    """Return all cases by name."""
+    squared = functools.partial(_numpy_loop.steps_per_second, _numpy_loop.squared)
+    cross_entropy = functools.partial(_numpy_loop.steps_per_second, _numpy_loop.cross_entropy)
     return {
-        "regression": Case(tasks.regression(), rows(_numpy_loop.squared)),
-        "gaussian": Case(tasks.gaussian(), rows(_numpy_loop.cross_entropy)),
-        "pool": Case(pool(test_rows=test_rows), rows(_numpy_loop.cross_entropy)),
+        "regression": Case(tasks.regression(), squared),
+        "gaussian": Case(tasks.gaussian(), cross_entropy),
+        "pool": Case(pool(test_rows=test_rows), cross_entropy),
         "irl-dense": Case(tasks.irl_dense(), _numpy_irl.steps_per_second, pool=False),
     }
 
@@ -62,14 +65,15 @@ def session(
     teacher: Teacher | None = None,
     methods: Sequence[Learner] = (),
 ) -> Session:
-    """Eight methods (by default those of the paper) on ``lanes / 8`` seeds."""
+    """Open a session of eight methods, by default those of the paper, on ``lanes / 8`` seeds."""
     methods = methods or [learners.make(method) for method in learners.PAPER]
     run = Run(steps=steps, seeds=lanes // 8, lr=LR, eval_every=EVERY)
     return open_sessions(task, teacher or teachers.cooperative(), methods, run)[0]
 
 
-# The floor: the same loop with a loss that costs almost nothing, so that only matrix products and sampling remain.
-# The loss is the sum of the outputs, so that the compiler cannot drop the products of a measurement.
+# The floor: the same loop with a loss that costs almost nothing, so that only matrix products and
+# sampling remain. The loss is the sum of the outputs, so that the compiler cannot drop the products
+# of a measurement.
 _NO_LOSS = losses.Loss(
     "none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False
 )
@@ -82,7 +86,10 @@ def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any)
 
 
 def floor(task: Task) -> tuple[Task, Teacher, Learner]:
-    """A task, teacher and learner whose program computes only the same matrix products on the same samples."""
+    """Make a task, teacher and learner whose program computes only the same matrix products.
+
+    They are on the same samples as those of the given task.
+    """
     row = np.zeros((1, 1))
     any_pool = tasks.Pool(row, row, row, np.zeros((1, 2)), None, row, row)
     rules = tasks.from_pool("floor", any_pool, _NO_LOSS, beta=0.0).rules
@@ -91,9 +98,6 @@ def floor(task: Task) -> tuple[Task, Teacher, Learner]:
         measure=lambda params, truth: rules.measure(params, truth._replace(target=None)),
     )
     products = Rule(init=lambda params, settings: (), update=_two_products_each_way)
-    first = Teacher("first", lambda key, view, settings: jnp.zeros((), int))
-    return (
-        task._replace(rules=products_only),
-        first,
-        Learner("products", "Products", products, settings=jnp.zeros(())),
-    )
+    teacher = Teacher("first", lambda key, view, settings: jnp.zeros((), int))
+    learner = Learner("products", "Products", products, settings=jnp.zeros(()))
+    return task._replace(rules=products_only), teacher, learner

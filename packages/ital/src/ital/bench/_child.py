@@ -1,7 +1,7 @@
-"""A separate process for one measurement: ``python -m ital.bench._child memory ROWS`` or ``worker``.
+"""A process for one measurement: ``python -m ital.bench._child memory ROWS`` or ``worker``.
 
-``memory`` prints its peak memory after a few steps on a shared pool. ``worker`` compiles, prints ``ready``, reads a
-number of seconds from its input, teaches for that long, and prints its speed.
+``memory`` prints its peak memory after a few steps on a shared pool. ``worker`` compiles, prints
+``ready``, reads a number of seconds from its input, teaches for that long, and prints its speed.
 """
 
 import json
@@ -20,11 +20,16 @@ LANES = 8 * scaling.SEEDS
 
 
 def memory(rows: int) -> dict[str, Any]:
-    """Teach 160 lanes for a few steps on one pool of ``rows`` rows, both views float32; return the peak memory."""
+    """Teach 160 lanes for a few steps on one pool; return the peak memory.
+
+    The pool has ``rows`` rows; both views are float32.
+    """
     session = scaling.endless(scaling.pool(rows), LANES)
     session.advance(1)
+    # A CPU reports none.
     stats = jax.devices()[0].memory_stats() or {}
-    views = session.numbers.worlds.learner.x.x, session.numbers.worlds.teacher.examples.x.x
+    worlds = session.numbers.worlds
+    views = (worlds.learner.x.x, worlds.teacher.examples.x.x)
     return {
         "rows": rows,
         "pool_bytes": sum(view.nbytes for view in views),
@@ -34,14 +39,17 @@ def memory(rows: int) -> dict[str, Any]:
 
 
 def peak_resident() -> int:
-    """Peak memory of this process, without that of its parent (getrusage starts from the parent's)."""
+    """Return the peak memory of this process in bytes, without that of its parent."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-            1 if sys.platform == "darwin" else 1024
-        )
+    except OSError:
+        lines = []
+    for line in lines:
+        if line.startswith("VmHWM:"):
+            return 1024 * int(line.split()[1])
+    # Elsewhere getrusage must do, although it starts from the parent's peak.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def worker() -> dict[str, Any]:
@@ -50,11 +58,14 @@ def worker() -> dict[str, Any]:
     session.advance(1)
     print("ready", flush=True)
     seconds = float(sys.stdin.readline())
-    began, first = time.perf_counter(), session.step
+    first = session.step
+    began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         session.advance(8)
-    return {"steps_per_second": (session.step - first) * LANES / (time.perf_counter() - began)}
+    took = time.perf_counter() - began
+    return {"steps_per_second": (session.step - first) * LANES / took}
 
 
 if __name__ == "__main__":
-    print(json.dumps(memory(int(sys.argv[2])) if sys.argv[1] == "memory" else worker()))
+    measured = memory(int(sys.argv[2])) if sys.argv[1] == "memory" else worker()
+    print(json.dumps(measured))

@@ -1,4 +1,4 @@
-"""The limits of a machine, the cost of one teaching step, and the bounds on its speed that follow from them."""
+"""The limits of a machine, the cost of one teaching step, and the bounds that follow from them."""
 
 import functools
 import re
@@ -16,10 +16,14 @@ CHAIN = 64  # kernels in a row, to time one
 
 
 class Limits(NamedTuple):
-    """Measured peaks: bytes per second by array size, operations per second, seconds per loop round and per kernel.
+    """Measured peaks of a machine.
 
-    ``loop`` is the time of one round of a loop that contains one kernel. ``kernel`` is the time of one more kernel in
-    a long chain: a GPU finishes a short chain while the next round is being launched.
+    Attributes:
+        copy: size of an array in bytes → bytes read and written per second.
+        arithmetic: operations per second.
+        loop: seconds of one round of a loop that contains one kernel.
+        kernel: seconds of one more kernel in a long chain. It is not ``loop``, because a GPU
+            finishes a short chain while the next round is being launched.
     """
 
     copy: dict[int, float]
@@ -28,17 +32,21 @@ class Limits(NamedTuple):
     kernel: float
 
     def bandwidth(self, size: float) -> float:
-        """Bytes per second from an array of ``size`` bytes; a small array stays in a cache."""
-        return max(
-            rate for bytes_, rate in self.copy.items() if bytes_ >= min(size, max(self.copy))
-        )
+        """Return bytes per second from an array of ``size`` bytes."""
+        # A small array stays in a cache, but a larger one cannot be faster than it.
+        measured = min(size, max(self.copy))
+        return max(rate for copied, rate in self.copy.items() if copied >= measured)
 
 
 class Cost(NamedTuple):
-    """The least that one step of one lane needs, and the number of kernels in a step of all lanes.
+    """The least that one step of one lane needs.
 
-    ``bytes`` must be read and written even if everything else stays in registers: parameters, the rows of the
-    mini-batch, a share of the test set. They are spread over ``reach`` bytes, which tells which memory holds them.
+    Attributes:
+        flops: operations.
+        bytes: what must be read and written even if everything else stays in registers: parameters,
+            the rows of the mini-batch, a share of the test set.
+        reach: the bytes over which these are spread, which tells which memory holds them.
+        kernels: number of kernels in a step of all lanes.
     """
 
     flops: float
@@ -48,17 +56,20 @@ class Cost(NamedTuple):
 
 
 def measure_limits() -> Limits:
-    """Time copies of 64 KiB to 256 MiB, a large matrix product in full precision, and loops of tiny kernels."""
+    """Time copies of 64 KiB to 256 MiB, a large matrix product, and loops of tiny kernels."""
     n = 1024 if jax.default_backend() == "cpu" else 8192
     matrix = jnp.ones((n, n))
     product = _seconds(jax.jit(functools.partial(jnp.matmul, precision=HIGHEST)), matrix, matrix)
-    (loop, _), (short, few), (long, many) = (_loop(links) for links in (1, CHAIN, 2 * CHAIN))
-    copies = {2**power: _copy(2**power) for power in (16, 19, 22, 25, 28)}
+    loop, _ = _loop(1)
+    # Two long chains: what their rounds have in common cancels.
+    short, few = _loop(CHAIN)
+    long, many = _loop(2 * CHAIN)
+    copies = {size: _copy(size) for size in (2**16, 2**19, 2**22, 2**25, 2**28)}
     return Limits(copies, 2 * n**3 / product, loop, (long - short) / (many - few))
 
 
 def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """The shortest of five runs, after compilation."""
+    """Return the shortest of five runs, after compilation."""
     jax.block_until_ready(function(*arguments))
     times = []
     for _ in range(5):
@@ -69,20 +80,18 @@ def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
 
 
 def _copy(size: int) -> float:
-    """Bytes read and written per second when an array of that size is updated repeatedly."""
+    """Return bytes read and written per second when an array of that size is updated."""
     rounds = min(2000, 2**32 // size)
     changed = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
     return 2 * size * rounds / _seconds(changed, jnp.zeros(size // 4, jnp.float32))
 
 
 def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:
-    """Seconds per round of a loop of kernels that wait for one another and do almost nothing, and their number.
-
-    Each round subtracts a maximum, which must be known first, so the compiler cannot fuse the kernels into one.
-    """
+    """Return seconds per round of a loop of kernels that do almost nothing, and their number."""
 
     def body(x: Any) -> Any:
         for _ in range(links):
+            # The maximum must be known first, so the compiler cannot fuse the kernels into one.
             x = x - 1e-3 * jnp.max(x)
         return x
 
@@ -93,31 +102,36 @@ def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:
 
 
 def cost(session: Session, every: int) -> Cost:
-    """The cost of one step and its share of a measurement. The compiler counts the operations (one round of a loop)."""
-    program, numbers, lanes = session.program, session.numbers, session.carry.lanes
-    worlds, axes = numbers.worlds, numbers.world_axes(program)
-    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(
-        worlds, jax.vmap(key_of)(numbers.seeds)
-    )
+    """Return the cost of one step of one lane, with its share of a measurement.
+
+    The compiler counts the operations, of one round where there is a loop.
+    """
+    program = session.program
+    numbers = session.numbers
+    lanes = session.carry.lanes
+    worlds = numbers.worlds
+    axes = numbers.world_axes(program)
+    draw_seeds = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))
+    drawn = draw_seeds(worlds, jax.vmap(key_of)(numbers.seeds))
     moment = Moment(jnp.zeros((), int), numbers.last_step)
 
-    def seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:
+    def step_of_seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:
         step = functools.partial(teaching_step, program, world, drawn)
         return jax.vmap(step, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
 
-    flops, kernels = _analysed(
-        jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.lanes, lanes
-    )
+    step = jax.vmap(step_of_seed, in_axes=(axes, 0, 0, 0))
     measure = jax.vmap(jax.vmap(program.rules.measure, in_axes=(0, None)), in_axes=(0, axes.truth))
+    show = jax.vmap(program.rules.show, in_axes=(axes.learner, 0))
+    flops, kernels = _analysed(step, worlds, drawn, numbers.lanes, lanes)
     measurement, _ = _analysed(measure, lanes.params, worlds.truth)
-    shown = jax.eval_shape(
-        jax.vmap(program.rules.show, in_axes=(axes.learner, 0)), worlds.learner, drawn.batch
-    )
+    batch = jax.eval_shape(show, worlds.learner, drawn.batch)
     tested = _bytes(worlds.truth.test) + _bytes(lanes.params)
+    number = numbers.lanes.lr.size
     return Cost(
-        flops=(flops + measurement / every) / numbers.lanes.lr.size,
-        bytes=(2 * _bytes(lanes) + _bytes(shown) + tested / every) / numbers.lanes.lr.size,
-        reach=(_bytes(lanes) + _bytes(worlds.learner)) / numbers.lanes.lr.size,
+        flops=(flops + measurement / every) / number,
+        # Lanes are read and written, the rest is only read.
+        bytes=(2 * _bytes(lanes) + _bytes(batch) + tested / every) / number,
+        reach=(_bytes(lanes) + _bytes(worlds.learner)) / number,
         kernels=kernels,
     )
 
@@ -127,20 +141,20 @@ def _bytes(tree: Any) -> int:
 
 
 def _analysed(function: Callable[..., Any], *arguments: Any) -> tuple[float, int]:
-    """Operations and kernels of a compiled program.
-
-    The compiler does not count operations inside library calls; then the uncompiled program is counted.
-    """
+    """Return the numbers of operations and of kernels of a compiled program."""
     lowered = jax.jit(function).lower(*arguments)
     compiled = lowered.compile()
     text = compiled.as_text() or ""
+    # The compiler does not count operations inside library calls; then the uncompiled program is
+    # counted.
     analysis: Any = (lowered if "custom-call" in text else compiled).cost_analysis()
-    first = analysis[0] if isinstance(analysis, list) else analysis  # in some versions of JAX
+    # Some versions of JAX return a list.
+    first = analysis[0] if isinstance(analysis, list) else analysis
     return float((first or {}).get("flops", 0.0)), _kernels(text)
 
 
 def _kernels(text: str) -> int:
-    """Number of operations of a compiled program that do work when it runs; a loop counts as one."""
+    """Count the operations of a compiled program that do work when it runs; a loop is one."""
     idle = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast")
     entry = text.partition("\nENTRY ")[2].partition("\n}")[0]
     operations = re.findall(r"^  (?:ROOT )?%?[\w.-]+ = .*? ([a-z][\w-]*)\(", entry, re.MULTILINE)
@@ -148,7 +162,7 @@ def _kernels(text: str) -> int:
 
 
 def bounds(limits: Limits, cost: Cost, lanes: int) -> dict[str, float]:
-    """The least number of seconds that one step of all lanes takes, by the resource that limits it."""
+    """Return the least seconds that one step of all lanes takes: resource → seconds."""
     return {
         "memory": cost.bytes * lanes / limits.bandwidth(cost.reach * lanes),
         "arithmetic": cost.flops * lanes / limits.arithmetic,

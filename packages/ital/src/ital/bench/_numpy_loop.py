@@ -19,7 +19,7 @@ class NumpyLoss(NamedTuple):
 
 
 def softmax(alpha: Array) -> Array:
-    """Probabilities along the last axis."""
+    """Return probabilities along the last axis."""
     e = np.exp(alpha - alpha.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -32,9 +32,9 @@ def _cross_entropy_derivative(alpha: Array, y: Array) -> Array:
 
 def _cross_entropy_value(alpha: Array, y: Array) -> Array:
     largest = alpha.max(axis=1)
-    return (
-        largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1)) - alpha[np.arange(len(y)), y]
-    )
+    # Without the largest output, the exponential would overflow.
+    log_sum = largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1))
+    return log_sum - alpha[np.arange(len(y)), y]
 
 
 squared = NumpyLoss(
@@ -46,39 +46,42 @@ cross_entropy = NumpyLoss(_cross_entropy_value, _cross_entropy_derivative)
 def steps_per_second(
     loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int
 ) -> float:
-    """Teach one ITAL learner for ``steps`` steps, measuring every ``every`` steps; return steps per second.
+    """Teach one ITAL learner for ``steps`` steps; return steps per second.
 
-    Computes each line of Algorithm 1 in order, in NumPy's default float64.
+    It computes each line of Algorithm 1 in order, in NumPy's default float64, and measures every
+    ``every`` steps.
     """
-    x_learner, x_teacher = (
-        np.asarray(x, float) for x in (world.learner.x.x, world.teacher.examples.x.x)
-    )
-    y_all, test_y = world.learner.labels, world.truth.test.labels
-    test_x, target, omega = (
-        np.asarray(a, float)
-        for a in (world.truth.test.x.x, world.truth.target, world.teacher.target)
-    )
+    x_learner = np.asarray(world.learner.x.x, float)
+    x_teacher = np.asarray(world.teacher.examples.x.x, float)
+    y_all = world.learner.labels
+    test_x = np.asarray(world.truth.test.x.x, float)
+    test_y = world.truth.test.labels
+    target = np.asarray(world.truth.target, float)
+    omega = np.asarray(world.teacher.target, float)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-1, 1, target.shape)
     curve = []
     began = time.perf_counter()
     for t in range(1, steps + 1):
         batch = rng.integers(0, len(x_learner), 20)
-        x, z, y = x_learner[batch], x_teacher[batch], y_all[batch]
+        x = x_learner[batch]
+        z = x_teacher[batch]
+        y = y_all[batch]
 
-        alpha = x @ nu.T  # feedback
-        losses, r = loss.value(alpha, y), loss.derivative(alpha, y)
+        # The learner reports its outputs; the teacher chooses by their teaching volumes.
+        alpha = x @ nu.T
+        losses = loss.value(alpha, y)
+        r = loss.derivative(alpha, y)
         r_norms = (r**2).sum(axis=1)
-        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * (
-            losses - loss.value(z @ omega.T, y)
-        )
+        closer = losses - loss.value(z @ omega.T, y)
+        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * closer
         c = np.argmax(volumes)
 
+        # The gradient step, then the awareness step from where it ends.
         guess = nu - lr * np.outer(r[c], x[c])
         alpha = x @ guess.T
-        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * (
-            losses - loss.value(alpha, y)
-        )
+        closer = losses - loss.value(alpha, y)
+        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * closer
         q = softmax(beta * imagined)
         r = loss.derivative(alpha, y)
         nu = guess - 2 * beta * lr**2 * (np.outer(r[c], x[c]) - (q[:, None] * r).T @ x)

@@ -1,4 +1,4 @@
-"""``ital bench --scaling``: speed by number of lanes, pool rows and processes; memory; and what limits each."""
+"""``ital bench --scaling``: speed by lanes, rows and processes; memory; what limits each."""
 
 import functools
 import json
@@ -27,7 +27,8 @@ LANES = (8, 64, 512, 4096, 16384)
 ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_ROWS = (10_000, 100_000, 1_000_000)
 WORKERS = (1, 2)
-SEEDS, DIM = 20, 100
+SEEDS = 20
+DIM = 100
 LONGEST = 3.0  # seconds; a point whose 20 steps take longer is skipped
 ENOUGH = 0.4  # seconds of timing per point
 WORLDS = 32  # different worlds; further seeds reuse them
@@ -40,19 +41,18 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
         say: Called with one line about what is being measured.
 
     Returns:
-        The limits of the machine and, for each series, its points with the limit that applies to each.
+        The limits of the machine and, for each series, its points with the limit that applies to
+        each.
     """
-    busy = [os.getloadavg()[0]]
+    load_before = os.getloadavg()[0]
     say("limits of the machine")
     limits = _limits.measure_limits()
+    copy = {str(size): rate for size, rate in limits.copy.items()}  # JSON has no other keys
     report: dict[str, Any] = {
         "device": named(jax.devices()[:1]),
         "jax": jax.__version__,
         "every": EVERY,
-        "limits": {
-            **limits._asdict(),
-            "copy": {str(size): rate for size, rate in limits.copy.items()},
-        },
+        "limits": {**limits._asdict(), "copy": copy},
     }
     report["lanes"] = {
         name: _against_lanes(name, make(), limits, say) for name, make in TASKS.items()
@@ -63,37 +63,43 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
         report["rows"].append({"rows": rows, **_point(pool(rows), 8 * SEEDS, limits)})
     report["workers"] = []
     for workers in WORKERS:
-        say(f"{workers} process{'es' if workers > 1 else ''}")
+        say(_processes_in_words(workers))
         report["workers"].append({"workers": workers, "steps_per_second": _together(workers)})
     say("memory")
     empty = memory(100)
     report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
-    report["load"] = [
-        *busy,
-        os.getloadavg()[0],
-    ]  # a load beyond this benchmark's own makes the figures doubtful
+    # A load beyond this benchmark's own makes the figures doubtful.
+    report["load"] = [load_before, os.getloadavg()[0]]
     return report
+
+
+def _processes_in_words(number: int) -> str:
+    return f"{number} process" if number == 1 else f"{number} processes"
 
 
 def _against_lanes(
     name: str, task: Task, limits: _limits.Limits, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """One series; it stops where the next point would take too long."""
+    """Measure one series; it stops where the next point would take too long."""
     task = _few_worlds(task)
     points: list[dict[str, Any]] = []
     for lanes in LANES:
-        if (
-            points
-            and EVERY * points[-1]["seconds_per_step"] * lanes / points[-1]["lanes"] > LONGEST
-        ):
-            break
+        if points:
+            last = points[-1]
+            # A step takes at most as much longer as there are more lanes.
+            expected = EVERY * last["seconds_per_step"] * lanes / last["lanes"]
+            if expected > LONGEST:
+                break
         say(f"{name}, {lanes} lanes")
         points.append(_point(task, lanes, limits, points[0] if points else None))
     return points
 
 
 def _few_worlds(task: Task) -> Task:
-    """The same task with few different worlds: drawing thousands takes longer than teaching on them."""
+    """Return the same task with few different worlds.
+
+    Drawing thousands takes longer than teaching on them.
+    """
     world = functools.cache(task.world)
     return task._replace(world=lambda seed: world(seed % WORLDS))
 
@@ -108,7 +114,8 @@ def pool(rows: int) -> Task:
         The task.
     """
     rng = np.random.default_rng(0)
-    x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
+    x = rng.random((rows, DIM), dtype=np.float32)
+    z = rng.random((rows, DIM), dtype=np.float32)
     target = rng.random((1, DIM + 1), dtype=np.float32)
     y = x @ target[:, :-1].T + target[:, -1]
     data = tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
@@ -131,9 +138,13 @@ def endless(task: Task, lanes: int) -> Session:
 def _point(
     task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Speed at a number of lanes, and its bounds; the cost of one lane's step is taken from the ``first`` point."""
+    """Measure the speed at a number of lanes, and its bounds.
+
+    The cost of one lane's step is taken from the ``first`` point of the series, if there is one.
+    """
     session = endless(task, lanes)
-    lanes = session.numbers.lanes.lr.size  # including the lanes that pad the program
+    # With the lanes that pad the program.
+    lanes = session.numbers.lanes.lr.size
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)
     seconds = _seconds_per_step(session)
     bounds = _limits.bounds(limits, cost, lanes)
@@ -150,23 +161,26 @@ def _point(
 
 
 def _seconds_per_step(session: Session) -> float:
-    """Seconds of one step of all lanes, after compilation: the shortest of a few blocks."""
+    """Return seconds of one step of all lanes, after compilation: the shortest of a few blocks."""
     session.advance(1)
-    intervals, best, total = 1, np.inf, 0.0
+    intervals = 1
+    best = np.inf
+    total = 0.0
     while total < ENOUGH:
         began = time.perf_counter()
         session.advance(intervals)
         took = time.perf_counter() - began
-        best, total = min(best, took / intervals), total + took
+        best = min(best, took / intervals)
+        total += took
+        # The next block should take a third of the time, so that there are about three.
         intervals = int(np.clip(ENOUGH / 3 / took * intervals, 1, BLOCK))
     return best / EVERY
 
 
 def _start(*arguments: str) -> "subprocess.Popen[str]":
-    """Start a separate process on the same platform; on a GPU it takes only the memory that it needs.
-
-    Each process compiles its own program: one loaded from disk would make its peak memory look smaller.
-    """
+    """Start a separate process on the same platform; on a GPU it takes only what it needs."""
+    # Each process compiles its own program: one loaded from disk would make its peak memory look
+    # smaller.
     environment = {
         **os.environ,
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -181,7 +195,10 @@ def _start(*arguments: str) -> "subprocess.Popen[str]":
 
 
 def _together(workers: int, seconds: float = 2.0) -> float:
-    """Steps per second of several processes together, each teaching the same 160 lanes of regression."""
+    """Return steps per second of several processes together.
+
+    Each teaches the same 160 lanes of regression.
+    """
     children = [_start("worker") for _ in range(workers)]
     try:
         for child in children:
@@ -190,6 +207,7 @@ def _together(workers: int, seconds: float = 2.0) -> float:
                 raise InputError(
                     f"one of {workers} parallel processes failed: check that there is enough memory"
                 )
+        # All have compiled: now they start at the same moment.
         for child in children:
             assert child.stdin is not None
             child.stdin.write(f"{seconds}\n")
@@ -217,13 +235,14 @@ def memory(rows: int) -> dict[str, Any]:
     out, _ = child.communicate()
     if child.returncode:
         raise InputError(
-            f"the process that measures memory with {rows} rows failed: check that there is enough memory"
+            f"the process that measures memory with {rows} rows failed: "
+            "check that there is enough memory"
         )
     return json.loads(out)
 
 
 def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory that a pool needs beyond an almost empty one."""
+    """Add the memory that a pool needs beyond an almost empty one."""
     above = {**full, "above_empty_bytes": full["peak_bytes"] - empty["peak_bytes"]}
     if full["device_peak_bytes"] is not None:
         above["device_above_empty_bytes"] = full["device_peak_bytes"] - empty["device_peak_bytes"]
@@ -264,7 +283,7 @@ def main(as_json: bool, out: Path | None) -> None:
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    """The report as tables."""
+    """Print the report as tables."""
     from rich.console import Console
     from rich.table import Table
 
@@ -295,15 +314,14 @@ def _print(report: Mapping[str, Any]) -> None:
     add("pool, 160 lanes", report["rows"], lambda point: f"{point['rows']:,} rows")
     console.print(table)
     for point in report["workers"]:
-        plural = "es" if point["workers"] > 1 else ""
-        console.print(
-            f"{point['workers']} process{plural}: {_thousands(point['steps_per_second'])} steps/s together"
-        )
+        speed = _thousands(point["steps_per_second"])
+        console.print(f"{_processes_in_words(point['workers'])}: {speed} steps/s together")
     for point in report["memory"]:
-        share = point["above_empty_bytes"] / point["pool_bytes"]
-        line = f"{point['rows']:,} rows × {DIM}, both views {point['pool_bytes'] / 2**20:,.0f} MiB: peak {share:.2f}×"
+        pool_bytes = point["pool_bytes"]
+        views = f"both views {pool_bytes / 2**20:,.0f} MiB"
+        share = point["above_empty_bytes"] / pool_bytes
+        line = f"{point['rows']:,} rows × {DIM}, {views}: peak {share:.2f}×"
         if "device_above_empty_bytes" in point:
-            line += (
-                f", on the device {point['device_above_empty_bytes'] / point['pool_bytes']:.2f}×"
-            )
+            share_of_device = point["device_above_empty_bytes"] / pool_bytes
+            line += f", on the device {share_of_device:.2f}×"
         console.print(f"{line} of that above an empty run")

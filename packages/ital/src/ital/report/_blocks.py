@@ -1,4 +1,8 @@
-"""The blocks of a report. Each block is a plain dict that can be stored as JSON; the writers render it."""
+"""The blocks of a report.
+
+Each block is a plain dict that can be stored as JSON; the writers render it. Its keys are a file
+format: stored reports hold them.
+"""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -28,7 +32,6 @@ def section(title: str, id: str, blocks: Iterable[Block]) -> PageSection:
 
     Returns:
         The section as plain data.
-
     """
     return {"title": title, "id": id, "blocks": list(blocks)}
 
@@ -41,7 +44,6 @@ def paragraph(words: str) -> Block:
 
     Returns:
         The block.
-
     """
     return {"kind": "paragraph", "words": words}
 
@@ -54,7 +56,6 @@ def heading(words: str) -> Block:
 
     Returns:
         The block.
-
     """
     return {"kind": "heading", "words": words}
 
@@ -67,7 +68,6 @@ def bullets(lines: Iterable[str]) -> Block:
 
     Returns:
         The block.
-
     """
     return {"kind": "bullets", "lines": list(lines)}
 
@@ -80,7 +80,6 @@ def commands(pairs: Iterable[tuple[str, str]]) -> Block:
 
     Returns:
         The block.
-
     """
     return {"kind": "commands", "pairs": [list(pair) for pair in pairs]}
 
@@ -93,7 +92,6 @@ def terms(pairs: Iterable[tuple[str, str]]) -> Block:
 
     Returns:
         The block.
-
     """
     return {"kind": "terms", "pairs": [list(pair) for pair in pairs]}
 
@@ -117,7 +115,6 @@ def table(
 
     Returns:
         The block.
-
     """
     return {
         "kind": "table",
@@ -150,18 +147,19 @@ def figure(
 
     Returns:
         The block in a list, which is empty if there is no panel.
-
     """
-    kept = [charts.stored(panel) for panel in panels]
-    about = {
+    if not panels:
+        return []
+    block = {
+        "kind": "figure",
         "name": name,
         "title": title,
         "note": note,
-        "panels": kept,
+        "panels": [charts.stored(panel) for panel in panels],
         "columns": columns,
         "caption": caption,
     }
-    return [{"kind": "figure", **about}] if panels else []
+    return [block]
 
 
 def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Block:
@@ -179,14 +177,15 @@ def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Blo
 
     Raises:
         InputError: the file cannot be read, or has another format.
-
     """
     if file.suffix not in PICTURES:
         raise InputError(
             f"{file} is not a picture that a report can show: give an .svg or a .png file"
         )
     content = check_readable(file, f"the picture {file}").read_bytes()
-    source = f"data:{PICTURES[file.suffix]};base64,{base64.b64encode(content).decode()}"
+    # The page needs no other file.
+    encoded = base64.b64encode(content).decode()
+    source = f"data:{PICTURES[file.suffix]};base64,{encoded}"
     return {
         "kind": "picture",
         "name": name,
@@ -207,25 +206,21 @@ def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> li
 
     Returns:
         The block in a list, which is empty if there is nothing to show.
-
     """
-    return (
-        [{"kind": "folded", "title": title, "open": unfolded, "blocks": list(blocks)}]
-        if blocks
-        else []
-    )
+    if not blocks:
+        return []
+    return [{"kind": "folded", "title": title, "open": unfolded, "blocks": list(blocks)}]
 
 
 def claims(rows: Iterable[dict[str, Any]]) -> Block:
     """Make a list of claims with their verdicts. A click on a claim shows the numbers behind it.
 
     Args:
-        rows: one dict per claim: ``claim``, ``source``, ``rule``, ``verdict``, ``value``, ``summary``, ``tallies``,
-            ``range``, ``p`` and ``checks``.
+        rows: one dict per claim: ``claim``, ``source``, ``rule``, ``verdict``, ``value``,
+            ``summary``, ``tallies``, ``range``, ``p`` and ``checks``.
 
     Returns:
         The block.
-
     """
     return {"kind": "claims", "rows": list(rows)}
 
@@ -238,9 +233,12 @@ def figures_in(blocks: Iterable[Block]) -> list[Block]:
 
     Returns:
         The figures, in order.
-
     """
     figures = []
     for block in blocks:
-        figures += [block] if block["kind"] == "figure" else figures_in(block.get("blocks", ()))
+        if block["kind"] == "figure":
+            figures.append(block)
+        else:
+            # Folds hold blocks themselves.
+            figures += figures_in(block.get("blocks", ()))
     return figures

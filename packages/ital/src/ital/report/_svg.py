@@ -8,6 +8,8 @@ import re
 from ital.figures import charts
 
 MARGINS = (0.56, 0.43)  # inches left of and below the axes, for numbers and a title
+# What a reader does not see: matplotlib's metadata and style, invisible paths, sizes that the page
+# sets.
 NOT_SEEN = (
     r"<metadata>.*?</metadata>",
     r"<style[^>]*>.*?</style>",
@@ -20,20 +22,26 @@ NOT_SEEN = (
 
 
 def svg(panel: charts.Panel, salt: str) -> str:
-    """A stored panel as an SVG element without a title; ``salt`` keeps its ids distinct from other panels' ids."""
-    return _svg(json.dumps(panel), salt)
+    """Render a stored panel as an SVG element without a title.
+
+    Args:
+        panel: the panel, as plain data.
+        salt: keeps its ids distinct from those of other panels.
+    """
+    return _cached_svg(json.dumps(panel), salt)
 
 
-@functools.lru_cache(maxsize=1024)  # a report that is updated draws only new panels
-def _svg(content: str, salt: str) -> str:
+# A report that is updated draws only new panels.
+@functools.lru_cache(maxsize=1024)
+def _cached_svg(content: str, salt: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     panel: charts.Panel = json.loads(content)
     with mpl.rc_context({**charts.STYLE, "svg.hashsalt": salt}):
-        usual = (
-            "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"
-        )  # space for names has to be measured
+        # Space for names has to be measured; all other panels have the same margins, which is
+        # quicker and aligns them.
+        usual = "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"
         figure = Figure(figsize=panel["size"], layout=None if usual else "constrained")
         figure.patch.set_alpha(0)
         axis = figure.subplots()
@@ -52,7 +60,7 @@ def _svg(content: str, salt: str) -> str:
 
 
 def compact(text: str) -> str:
-    """Only what is visible: one decimal, no metadata, no unused ids, colours that a page can change."""
+    """Keep only what is visible, with one decimal, and let the page change its colours."""
     text = text[text.index("<svg") :]
     for pattern in NOT_SEEN:
         text = re.sub(pattern, "", text, flags=re.S)
@@ -61,26 +69,31 @@ def compact(text: str) -> str:
         lambda match: f' {match[1]}="{_shorter(match[2])}"',
         text,
     )
+    # Ids that something refers to, by href or by url.
     used = set(re.findall(r"#([\w-]+)[\")]", text))
     text = re.sub(r' id="([\w.-]+)"', lambda match: match[0] if match[1] in used else "", text)
     text = text.replace("xlink:href", "href")
     text = re.sub(
         r"(stroke|fill): (#[0-9a-f]{6})", lambda match: f"{match[1]}:{in_page(match[2])}", text
     )
-    text = re.sub(r">\s+<", "><", re.sub(r"[ \t]*\n[ \t]*", " ", text)).replace("; ", ";")
-    while (less := re.sub(r"<g></g>|<defs></defs>", "", text)) != text:
-        text = less
+    text = re.sub(r"[ \t]*\n[ \t]*", " ", text)
+    text = re.sub(r">\s+<", "><", text).replace("; ", ";")
+    # A group is empty once the groups in it are gone.
+    removed = 1
+    while removed:
+        text, removed = re.subn(r"<g></g>|<defs></defs>", "", text)
     return text.strip()
 
 
 def _shorter(numbers: str) -> str:
-    """Coordinates to a tenth of a point."""
+    """Round coordinates to a tenth of a point, and remove needless spaces."""
     numbers = re.sub(
         r"\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), numbers
     )
-    return re.sub(r"\s*([A-Za-z])\s*(?=[\d.-])", r"\1", re.sub(r"\s+", " ", numbers)).strip()
+    numbers = re.sub(r"\s+", " ", numbers)
+    return re.sub(r"\s*([A-Za-z])\s*(?=[\d.-])", r"\1", numbers).strip()
 
 
 def in_page(colour: str) -> str:
-    """A colour that the page's style sheet may replace, for instance on a dark background."""
+    """Return a colour that the page's style sheet may replace, e.g. on a dark background."""
     return f"var(--c{colour[1:]},{colour})"
