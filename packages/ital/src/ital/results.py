@@ -72,7 +72,8 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarra
             continue
         total = np.zeros_like(thin[name])
         # There is no signal at step 0.
-        np.add.at(total, window[1:], rows[name][1:] * weights[1:, None, None])
+        weighted = rows[name][1:] * weights[1:, None, None]
+        np.add.at(total, window[1:], weighted)
         with np.errstate(invalid="ignore"):
             thin[name] = total / total_weights[:, None, None].astype(total.dtype)
     return thin
@@ -154,7 +155,8 @@ def mean_and_error(
         if n > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(n)
         if questions is not None:
-            by_questions = np.mean(values * (1 - values), axis=0) / max(questions - 1, 1)
+            variance = np.mean(values * (1 - values), axis=0)
+            by_questions = variance / max(questions - 1, 1)
             error = np.sqrt(error**2 + by_questions)
         return np.asarray(values.mean(axis=0)), np.asarray(error)
 
@@ -221,7 +223,10 @@ def _quarters(curves: "xr.Dataset", metric: str) -> list[int]:
     if not len(at):
         return []
     last = int(steps[-1])
-    nearest = [int(at[np.abs(steps[at] - quarter * last / 4).argmin()]) for quarter in QUARTERS]
+    nearest = []
+    for quarter in QUARTERS:
+        distances = np.abs(steps[at] - quarter * last / 4)
+        nearest.append(int(at[distances.argmin()]))
     return list(dict.fromkeys(nearest))  # short runs have fewer than five distinct steps
 
 
@@ -550,6 +555,7 @@ def _comparison_table(
             }
         )
     table = pd.DataFrame(records, columns=list(COMPARED))
+    # The comparisons of one metric are one family of tests.
     for _, family in table.groupby("metric"):
         table.loc[family.index, "p_holm"] = holm(family["p"].to_numpy(float))
     return table
@@ -628,6 +634,7 @@ def behind_note(
     table = compare(curves.sel(learner=[BASELINE, *aware]), BASELINE, recorded)
     sign = table["metric"].isin(list(higher_is_better)).map({True: 1.0, False: -1.0})
     table["gain"] = sign * table["difference"]
+    # One metric in which a learner is ahead speaks for it, whatever the others say.
     significant = table[table["p"] < 0.05]
     ahead = significant.loc[significant["gain"] > 0, "method"]
     is_behind = (significant["gain"] < 0) & ~significant["method"].isin(ahead)
@@ -635,7 +642,9 @@ def behind_note(
         return None
     worst = significant[is_behind].iloc[0].to_dict()
     beta, lr = names
-    values = f"{worst['metric']} {number(worst['mean'])} against {number(worst['mean_against'])}"
+    mean = number(worst["mean"])
+    mean_against = number(worst["mean_against"])
+    values = f"{worst['metric']} {mean} against {mean_against}"
     return (
         f"{worst['method']} ends behind {worst['against']} with an automatic {beta} ({values}): "
         f"its awareness step misleads here. Try a smaller {beta} or {lr}, or sweep both."

@@ -161,7 +161,8 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
     from scipy import stats
 
     first, second = _as_pairs(first, second)
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+    are_finite = np.isfinite(first).all() and np.isfinite(second).all()
+    if not are_finite:
         return _sign_test(first, second)
     n = len(first)
     differences = first - second
@@ -288,10 +289,12 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     from scipy import stats
 
     first, second = _as_pairs(first, second)
-    if len(first) < 3 or not (np.isfinite(first).all() and np.isfinite(second).all()):
+    are_finite = np.isfinite(first).all() and np.isfinite(second).all()
+    if len(first) < 3 or not are_finite:
         return NAN, NAN
     smallest = np.finfo(float).tiny  # a second sample without spread gives a large ratio
     ratio = float(first.std(ddof=1) / max(second.std(ddof=1), smallest))
+    # Cov(x + y, x − y) is Var(x) − Var(y).
     sums = first + second
     differences = first - second
     if sums.std() == 0 or differences.std() == 0:
@@ -408,7 +411,9 @@ def number(value: float, digits: int = 3) -> str:
         return "−∞"
     if value == 0:
         return "0"
-    mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
+    # e-notation rounds to the digits wanted, so that 9.996 becomes 10.0.
+    scientific = f"{abs(value):.{digits - 1}e}"
+    mantissa, exponent = scientific.split("e")
     power = int(exponent)
     if -4 <= power < 6:
         after_point = max(digits - 1 - power, 0)

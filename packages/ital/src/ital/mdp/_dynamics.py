@@ -396,7 +396,8 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         InputError: if the table has another shape or holds no probabilities.
     """
     p = real("transitions", transitions)
-    if p.ndim != 3 or p.shape[1] != p.shape[2] or 0 in p.shape:
+    is_table = p.ndim == 3 and p.shape[1] == p.shape[2]
+    if not is_table or p.size == 0:
         raise InputError(
             f"transitions must have the shape (actions, states, states), not {p.shape}"
         )

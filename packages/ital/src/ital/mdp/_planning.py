@@ -274,7 +274,9 @@ def _improve(
     def another(state: _Improved) -> _Improved:
         backup, q = bellman(dynamics, planning, reward, state.values)
         change = backup - state.values
-        soft_greedy = jax.nn.softmax(planning.sharpness * (q - jnp.max(q, axis=0)), axis=0)
+        # The maximum is taken off before k multiplies: values may be large.
+        advantage = q - jnp.max(q, axis=0)
+        soft_greedy = jax.nn.softmax(planning.sharpness * advantage, axis=0)
         better = state.values + onward(dynamics, planning, soft_greedy).ahead(change)
         return _Improved(
             rounds=state.rounds + 1,
@@ -484,7 +486,8 @@ def expected_return(
     Returns:
         The return, a scalar.
     """
-    is_best = jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)
+    actions = jnp.arange(q.shape[0])
+    is_best = actions[:, None] == jnp.argmax(q, axis=0)
     greedy = is_best.astype(reward.dtype)  # probabilities of the actions (A, S)
     next_reward = jnp.sum(greedy * dynamics.expect(reward), axis=0)
     discount = 1.0

@@ -91,7 +91,8 @@ def set_cover(
     if features is not None:
         encoded = real("features", features)
     target = real("weights", weights)
-    if encoded.ndim != 2 or len(encoded) != states or target.shape != encoded.shape[1:]:
+    has_rows = encoded.ndim == 2 and len(encoded) == states
+    if not has_rows or target.shape != encoded.shape[1:]:
         raise InputError(
             f"features have shape {encoded.shape} and weights {target.shape}, "
             f"expected ({states}, d) and (d,)"
@@ -307,7 +308,8 @@ def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.nd
         The distinct ones (n, d).
     """
     states, actions = np.unique(np.concatenate(demonstrations), axis=0).T
-    return np.array(_distinct(normals[states, actions])).reshape(-1, normals.shape[-1])
+    of_shown = _distinct(normals[states, actions])
+    return np.array(of_shown).reshape(-1, normals.shape[-1])
 
 
 def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray:

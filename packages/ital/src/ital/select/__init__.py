@@ -194,8 +194,10 @@ def choice_loss(
     among = xp.where(is_left, at_each_place, -xp.inf)
     # log Σ exp over those that are left; the largest is taken off, so that nothing overflows.
     most = xp.max(among, axis=-1, keepdims=True)
-    of_all = most[..., 0] + xp.log(xp.sum(xp.exp(among - most), axis=-1))
-    of_chosen = xp.sum(xp.where(is_taken, at_each_place, xp.zeros_like(among)), axis=-1)
+    total = xp.sum(xp.exp(among - most), axis=-1)
+    of_all = most[..., 0] + xp.log(total)
+    score_taken = xp.where(is_taken, at_each_place, xp.zeros_like(among))
+    of_chosen = xp.sum(score_taken, axis=-1)
     return xp.sum(of_all - of_chosen, axis=-1)
 
 
@@ -239,7 +241,8 @@ def _same_shape(**arrays_by_name: Array | None) -> None:
     """Raise InputError unless all arrays that are given have one shape, (N,) or (B, N)."""
     given = {name: tuple(each.shape) for name, each in arrays_by_name.items() if each is not None}
     shapes = set(given.values())
-    if len(shapes) > 1 or any(len(shape) not in (1, 2) for shape in shapes):
+    have_rows = all(len(shape) in (1, 2) for shape in shapes)
+    if len(shapes) > 1 or not have_rows:
         found = ", ".join(f"{name} {shape}" for name, shape in given.items())
         raise InputError(
             f"one number per example is needed, all of one shape (N,) or (B, N): {found}"

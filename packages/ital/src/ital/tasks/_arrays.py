@@ -178,8 +178,10 @@ def from_arrays(
         )
     if standardise not in (True, False, "views"):
         raise InputError(f"standardise must be True, False or 'views', not {shown(standardise)}")
+    # The loss decides the kind of labels, or else the labels the loss.
     labels = encode(y, _kind_of_loss(loss, kind))
     taught_loss = loss or _default_loss(labels)
+    # Both players have one object if they have one view: its rows are then stored once.
     teacher_x, learner_x = _views(x_teacher, x_learner, len(labels.values))
     _check_indices({"x_teacher": x_teacher, "x_learner": x_learner, "y": y, "weights": weights})
     _check_indices({"x_test": x_test, "y_test": y_test})
@@ -195,6 +197,7 @@ def from_arrays(
         rows, labels, targets, taught_loss, learner_model, standardise, l2
     )
 
+    # Stored with each result: what was inferred from the data, and what was chosen.
     settings: dict[str, Any] = {
         "kind": labels.kind,
         "rows": len(pool.labels),

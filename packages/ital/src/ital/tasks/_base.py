@@ -74,8 +74,9 @@ class World(NamedTuple):
     truth: Truth
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{side} {sizes_of(getattr(self, side))}" for side in self._fields)
-        return f"World({sizes})"
+        sides = self._asdict().items()
+        sizes = [f"{name} {sizes_of(side)}" for name, side in sides]
+        return f"World({', '.join(sizes)})"
 
 
 class Rules(NamedTuple):

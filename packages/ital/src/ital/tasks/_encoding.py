@@ -99,8 +99,11 @@ class Encoding(NamedTuple):
         bias = weights[:, -1] - slopes @ self.learner_units.centre
         if self.labels.classes:
             return np.column_stack([slopes, bias])
+        # Outputs in the units of the data are outputs × width + centre.
         width = self.y_units.width
-        return np.column_stack([slopes * width[:, None], bias * width + self.y_units.centre])
+        own_slopes = slopes * width[:, None]
+        own_bias = bias * width + self.y_units.centre
+        return np.column_stack([own_slopes, own_bias])
 
 
 __all__ = ["Encoding"]

@@ -157,12 +157,14 @@ def from_likelihoods(
     # One object per precision for all seeds: they share it instead of stacking copies.
     @functools.cache
     def side(dtype: Any) -> Likelihoods:
-        return Likelihoods(as_float(np.log(matrix)), as_float(np.log(belief / belief.sum())))
+        log_m = np.log(matrix)
+        log_prior = np.log(belief / belief.sum())
+        return Likelihoods(as_float(log_m), as_float(log_prior))
 
     def world(seed: int) -> World:
         index = target
         if index is None:
-            index = np.random.default_rng(seed).integers(hypotheses)
+            index = int(np.random.default_rng(seed).integers(hypotheses))
         taught = np.asarray(index, np.int32)
         is_taught = np.arange(hypotheses) == taught
         certain = as_float(np.where(is_taught, 0.0, -np.inf))  # the log belief of who is certain
@@ -223,8 +225,9 @@ def _checked_matrix(name: str, likelihoods: ArrayLike) -> np.ndarray:
             f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, "
             "not to 1"
         )
+    hypotheses = matrix.shape[1]
     distinct = np.unique(matrix, axis=1).shape[1]
-    if distinct < matrix.shape[1]:
+    if distinct < hypotheses:
         raise InputError(
             f"task {name!r}: two columns of the likelihoods are equal: no datum tells them apart"
         )
@@ -236,7 +239,8 @@ def _checked_prior(name: str, prior: ArrayLike | None, hypotheses: int) -> np.nd
     if prior is None:
         return np.full(hypotheses, 1 / hypotheses)
     belief = np.asarray(prior, float)
-    if belief.shape != (hypotheses,) or not (np.isfinite(belief).all() and (belief > 0).all()):
+    are_positive = np.isfinite(belief).all() and (belief > 0).all()
+    if belief.shape != (hypotheses,) or not are_positive:
         raise InputError(
             f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis"
         )

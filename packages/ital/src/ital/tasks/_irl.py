@@ -348,12 +348,12 @@ def irl_tabular(
         columns = encoded.shape[1]
     if target.shape != (columns,):
         raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {(columns,)}")
-    if not all(np.isfinite(array).all() for array in (target, encoded) if array is not None):
+    given = [target] if encoded is None else [target, encoded]
+    if not all(np.isfinite(array).all() for array in given):
         raise InputError(f"task {name!r}: weights and features must be finite numbers")
     digest = hashlib.sha256()
-    for array in (transitions, target, encoded):
-        if array is not None:
-            digest.update(np.asarray(array, float).tobytes())
+    for array in (transitions, *given):
+        digest.update(np.asarray(array, float).tobytes())
     return from_rewards(
         name,
         lambda rng: target,

@@ -151,7 +151,8 @@ def as_map(name: str, cells: ArrayLike) -> RewardMap:
         shape = " × ".join(map(str, array.shape))
         raise InputError(f"{name} must be a rectangle of rewards, not {shape}")
     if array.dtype.kind == "U":
-        lines = {f"{name}, row {row}": words for row, words in enumerate(array.tolist())}
+        rows = enumerate(array.tolist())
+        lines = {f"{name}, row {row}": words for row, words in rows}
         return _map_of_words(name, lines)
     return _finite_map(name, mdp.real(name, array))
 

@@ -179,6 +179,7 @@ def _given_labels(y: Any, name: str) -> np.ndarray:
         raise InputError(
             f"{name} must have one label per row, (N,) or (N, K), not shape {values.shape}"
         )
+    # A single column is the same as none: labels often come as a table.
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.dtype.kind not in PLAIN_KINDS:
@@ -209,6 +210,7 @@ def _inferred_kind(values: np.ndarray) -> str:
         return "regression"
     if values.dtype.kind in "bU":
         return "classification"
+    # Many rows may have many classes, but a class needs rows: two on average.
     rows = len(values)
     distinct = len(np.unique(values))
     is_whole = bool((values == np.round(values)).all())

@@ -59,11 +59,13 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
     def gradients(params: Layers, rows: LinearRows, y: Array) -> Gradients:
         inputs = layer_inputs(params, rows)
         alpha = _apply(params[-1], inputs[-1])
-        # δ of each layer, from the last to the first.
+        # δ (B, units) of each layer, from the last to the first.
         deltas = [loss.derivative(alpha, y)]
-        for layer, hidden in zip(params[:0:-1], inputs[:0:-1], strict=True):
-            back = jnp.matmul(deltas[-1], layer[:, :-1], precision=HIGHEST)
-            deltas.append(back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
+        for layer, layer_input in zip(params[:0:-1], inputs[:0:-1], strict=True):
+            weights = layer[:, :-1]
+            hidden = layer_input[:, :-1]
+            back = jnp.matmul(deltas[-1], weights, precision=HIGHEST)
+            deltas.append(back * (1 - hidden**2))  # tanh′ = 1 − tanh²
         deltas.reverse()
         squared_norms = [rows.squared_norms]
         squared_norms += [jnp.sum(hidden**2, axis=-1) for hidden in inputs[1:]]

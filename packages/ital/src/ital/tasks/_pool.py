@@ -378,7 +378,7 @@ def is_argmax(alpha: Array, y: Array) -> Array:
     two maxima, one of which the loss needs anyway. XLA's argmax is several times slower on a CPU.
     """
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
-    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]
+    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]  # classes below the label (n, K)
     before = jnp.max(jnp.where(is_before, alpha, -jnp.inf), axis=-1)
     return (labelled == jnp.max(alpha, axis=-1)) & (labelled > before)
 
@@ -438,10 +438,13 @@ def _mean_over_rows(
         """Return the first rows as (slices, at_once, …)."""
         return column[:in_slices].reshape(-1, at_once, *column.shape[1:])
 
+    def added(rest: Array, by_slice: Array) -> Array:
+        return rest + jnp.sum(by_slice, axis=0)
+
     totals = sums(jax.tree.map(lambda column: column[in_slices:], rows))
     if in_slices:
         by_slice = jax.lax.map(sums, jax.tree.map(slices, rows))
-        totals = jax.tree.map(lambda rest, parts: rest + jnp.sum(parts, axis=0), totals, by_slice)
+        totals = jax.tree.map(added, totals, by_slice)
     return jax.tree.map(lambda total: total / n, totals)
 
 
@@ -560,8 +563,9 @@ def _with_label_noise(
         others = (labels + rng.integers(1, classes, len(labels))) % classes
     else:
         # The label of another row, drawn in the same way.
-        rows = np.arange(len(labels))
-        others = labels[(rows + rng.integers(1, len(labels), len(labels))) % len(labels)]
+        rows = len(labels)
+        other_rows = (np.arange(rows) + rng.integers(1, rows, rows)) % rows
+        others = labels[other_rows]
     noisy = labels.copy()
     noisy[replaced] = others[replaced]
 

@@ -52,6 +52,7 @@ def from_table(
     """
     path = Path(file)
     table = _read_table(path)
+    # pandas names columns without a header like this; most often they are row numbers.
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
         raise InputError(
@@ -67,6 +68,7 @@ def from_table(
         x_learner = table[learner]
     if name is None:
         name = path.stem
+    # The checksum of the file, not of the arrays: results tell which file they came from.
     task = from_arrays(
         table[teacher],
         x_learner,
