@@ -13,14 +13,13 @@ import pytest
 from scipy import stats
 
 from ital import statistics
+from ital.fit import probabilities, select_models
 from ital.statistics import decimals, p_equals, p_value
 from ital_study.analysis import measures
 from ital_study.analysis.measures import ALL_MAPS
 from ital_study.data import flags
 from ital_study.data.left_out import WHO, LeftOut
-from ital_study.fitting import likelihood
-from ital_study.fitting.likelihood import Choices
-from ital_study.fitting.people import fitted, with_selection
+from ital_study.fitting.people import fit_models
 from ital_study.fitting.recovery import _correlations, _parameters
 from ital_study.fitting.scores import NAMES
 from ital_study.report import figures, fit_report, page
@@ -404,18 +403,23 @@ def guessed():
     lengths = [30, 22, 41, 35, 27, 38, 25]
     scores = rng.normal(size=(6, sum(lengths), 5))
     kinds = np.repeat([0, 2, 2, 5, 1, 2, 4], lengths)
-    chances = likelihood.probabilities(scores[kinds, np.arange(len(kinds))], 2.5, 0.1)
+    chances = probabilities(scores[kinds, np.arange(len(kinds))], 2.5, 0.1)
     chosen = np.array([rng.choice(5, p=own) for own in chances])
-    first = np.cumsum([0, *lengths[:-1]])
     people = pd.DataFrame(
         {"teacher": ["human"] * 4 + ["machine"] * 3, "participant": [4, 2, 9, 6, 1, 5, 3]}
     )
-    return people, scores, Choices(chosen, first, 5), lengths
+    return people, scores, chosen, lengths
+
+
+def fitted(guessed):
+    """The table of the fits of these people."""
+    people, scores, chosen, lengths = guessed
+    return fit_models(people.loc[people.index.repeat(lengths)], chosen, scores)
 
 
 def test_the_fit_of_every_person_and_model(guessed):
-    people, scores, choices, lengths = guessed
-    found = fitted(people, scores, choices)
+    people, scores, chosen, lengths = guessed
+    found = fitted(guessed)
     assert len(found) == 7 * 7
     rows = iter(found.to_dict("records"))
     ends = np.cumsum(lengths)
@@ -432,19 +436,19 @@ def test_the_fit_of_every_person_and_model(guessed):
                 assert row["log_likelihood"] == pytest.approx(-length * np.log(5))
                 assert row["bic"] == pytest.approx(2 * length * np.log(5))
                 continue
-            own, chosen = scores[k, end - length : end], choices.chosen[end - length : end]
+            own = scores[k, end - length : end]
+            picked = chosen[end - length : end]
             epsilon = 0.0 if np.isnan(row["epsilon"]) else row["epsilon"]
             odds = np.exp(row["rho"] * own)
             chances = epsilon / 5 + (1 - epsilon) * odds / odds.sum(axis=1, keepdims=True)
-            total = sum(np.log(chances[step, chosen[step]]) for step in range(length))
+            total = sum(np.log(chances[step, picked[step]]) for step in range(length))
             assert row["log_likelihood"] == pytest.approx(total)
             assert row["bic"] == pytest.approx(2 * np.log(length) - 2 * total)
 
 
 def test_the_selection_of_models_in_each_group(guessed):
-    people, scores, choices, _ = guessed
-    fits = fitted(people, scores, choices)
-    told, models = with_selection(fits, ["teacher"])
+    fits = fitted(guessed)
+    told, models = select_models(fits, ["teacher"])
     assert told["participant"].tolist() == fits["participant"].tolist()
     assert told.columns.tolist() == [
         "teacher",
@@ -474,12 +478,17 @@ def test_the_selection_of_models_in_each_group(guessed):
 
 
 def test_tables_of_the_fit(guessed, config):
-    people, scores, choices, _ = guessed
-    _, models = with_selection(
-        fitted(people, scores, choices).assign(learner="all"), ["teacher", "learner"]
-    )
+    _, models = select_models(fitted(guessed).assign(learner="all"), ["teacher", "learner"])
     fit = fit_report.Fit(
-        config, "human", "live", {"human": 4, "machine": 3}, pd.DataFrame(), models, {}, []
+        config,
+        "human",
+        "live",
+        {"human": 4, "machine": 3},
+        pd.DataFrame(),
+        models,
+        {},
+        [],
+        pd.DataFrame(),
     )
     rows = fit_report.model_rows(fit, "human", "all")
     own = models[models["teacher"] == "human"].to_dict("records")

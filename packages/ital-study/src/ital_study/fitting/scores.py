@@ -1,6 +1,7 @@
 """What a person may go by: scores of the arrows of a step, under several models of a teacher."""
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,9 @@ REFERENCES = 10  # participants whose first beliefs define the units
 
 
 class MapFacts(NamedTuple):
-    """What a person sees of the true map: w*, log π* (A, S) in the core's order, minus the moves to the goal (S,)."""
+    """What a person sees of the true map: w*, log π* (A, S) in the core's order, minus the moves to
+    the goal (S,).
+    """
 
     target: Any
     log_policy: Any
@@ -33,8 +36,8 @@ class TeacherModel(NamedTuple):
     Attributes:
         name: Name in tables.
         title: What the score is, in words.
-        score: ``score(lesson, belief, facts, arrows)`` returns the score of every arrow (B,); None if the person
-            goes by nothing.
+        score: ``score(lesson, belief, facts, arrows)`` returns the score of every arrow (B,); None
+            if the person goes by nothing.
     """
 
     name: str
@@ -88,12 +91,15 @@ SCORED = tuple(model for model in MODELS if model.score is not None)
 NAMES = tuple(model.name for model in MODELS)
 
 
-def facts(rules: StudyRules, map_name: str) -> MapFacts:
-    """What a person sees of a map: the truth, and how near every cell is to a cell of the largest reward."""
-    truth, size = rules.truth(map_name), rules.config.size
-    places = np.stack(np.divmod(np.arange(size**2), size), axis=1)
-    goals = places[truth.target == truth.target.max()]
-    moves = np.abs(places[:, None] - goals).sum(axis=-1).min(axis=1)
+def map_facts(rules: StudyRules, map_name: str) -> MapFacts:
+    """Return what a person sees of a map: the truth, and how near every cell is to a cell of the
+    largest reward.
+    """
+    truth = rules.truth(map_name)
+    size = rules.config.size
+    cells = np.stack(np.divmod(np.arange(size**2), size), axis=1)  # row and column of each
+    goals = cells[truth.target == truth.target.max()]
+    moves = np.abs(cells[:, None] - goals).sum(axis=-1).min(axis=1)
     return MapFacts(truth.target, truth.log_policy, -moves.astype(np.float32))
 
 
@@ -112,28 +118,29 @@ def scores_many(
         The scores by model, step and arrow, in the order of ``SCORED`` (M, N, B), in float64.
     """
     names = sorted(set(maps))
-    of_map = jax.tree.map(lambda *each: np.stack(each), *(facts(rules, name) for name in names))
+    of_map = jax.tree.map(lambda *each: np.stack(each), *(map_facts(rules, name) for name in names))
     which = np.searchsorted(names, maps)
     blocks = []
     for first in range(0, len(which), BLOCK):
-        rows = np.arange(first, first + BLOCK).clip(
-            max=len(which) - 1
-        )  # the last block is padded with its last step
+        # The last block is padded with its last step.
+        rows = np.arange(first, first + BLOCK).clip(max=len(which) - 1)
         steps = (
             np.float32(rules.config.lr),
             beliefs[rows],
             jax.tree.map(lambda part, rows=rows: part[rows], arrows),
         )
-        known = jax.tree.map(lambda part, rows=rows: part[which[rows]], of_map)
-        blocks.append(np.asarray(_score_block(rules.game, *steps, known), float))
+        of_steps = jax.tree.map(lambda part, rows=rows: part[which[rows]], of_map)
+        blocks.append(np.asarray(_score_block(rules.game, *steps, of_steps), float))
     return np.concatenate(blocks, axis=1)[:, : len(which)]
 
 
-def units(rules: StudyRules) -> np.ndarray:
-    """The unit of every score: its spread among the arrows of a step, at the robots' first beliefs.
+def score_units(rules: StudyRules) -> np.ndarray:
+    """Return the unit of every score: its spread among the arrows of a step, at the robots' first
+    beliefs.
 
-    The spread is the root of the mean variance over the arrows of a step, on all maps, for reference participants. All
-    robots begin with the same belief, so one unit per score serves all robots, and it depends on nobody's choices.
+    The spread is the root of the mean variance over the arrows of a step, on all maps, for
+    reference participants. All robots begin with the same belief, so one unit per score serves all
+    robots, and it depends on nobody's choices.
 
     Args:
         rules: Rules of the study.
@@ -141,28 +148,29 @@ def units(rules: StudyRules) -> np.ndarray:
     Returns:
         One number per model of ``SCORED``; 1 for a score without any spread.
     """
-    places = [(number, on.name) for on in rules.config.maps for number in range(1, REFERENCES + 1)]
-    drawn = np.concatenate([rules.candidates(number, name) for number, name in places])
-    beliefs = np.stack([rules.start(number, name) for number, name in places]).repeat(
-        rules.config.steps, axis=0
-    )
-    maps = [name for _, name in places for _ in range(rules.config.steps)]
+    names = [on.name for on in rules.config.maps]
+    lanes = list(itertools.product(names, range(1, REFERENCES + 1)))  # map and participant
+    drawn = np.concatenate([rules.candidates(number, name) for name, number in lanes])
+    starts = np.stack([rules.start(number, name) for name, number in lanes])
+    beliefs = starts.repeat(rules.config.steps, axis=0)
+    maps = [name for name, _ in lanes for _ in range(rules.config.steps)]
     scores = scores_many(rules, maps, beliefs, Arrows(drawn[..., 0], drawn[..., 1]))
     spread = np.sqrt(scores.var(axis=-1).mean(axis=-1))
     return np.where(spread > 0, spread, 1.0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _score_block(game: Game, lr: Array, beliefs: Array, arrows: Arrows, known: MapFacts) -> Array:
-    def score_step(belief: Array, arrows: Arrows, known: MapFacts) -> Array:
-        anything = jnp.int32(0)  # scores depend on neither the choice nor the step
+def _score_block(game: Game, lr: Array, beliefs: Array, arrows: Arrows, facts: MapFacts) -> Array:
+    def score_step(belief: Array, arrows: Arrows, facts: MapFacts) -> Array:
+        # Scores depend on neither the choice nor the number of the step.
+        anything = jnp.int32(0)
         lesson = world.lesson(game, lr, belief, arrows, anything, anything)
         return jnp.stack(
             [
-                model.score(lesson, belief, known, arrows)
+                model.score(lesson, belief, facts, arrows)
                 for model in SCORED
                 if model.score is not None
             ]
         )
 
-    return jax.vmap(score_step, out_axes=1)(beliefs, arrows, known)
+    return jax.vmap(score_step, out_axes=1)(beliefs, arrows, facts)

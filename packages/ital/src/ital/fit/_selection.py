@@ -1,9 +1,11 @@
-"""Random-effects model selection: how frequent each model is among people, from the evidence of each person.
+"""Random-effects model selection: how frequent each model is among people, from the evidence of
+each person.
 
-Stephan, Penny, Daunizeau, Moran and Friston (2009), "Bayesian model selection for group studies", NeuroImage 46. Every
-person uses one of K models, drawn with frequencies r ~ Dirichlet(1, …, 1). Rigoux, Stephan, Friston and Daunizeau
-(2014), "Bayesian model selection for group studies, revisited", NeuroImage 84, protect the exceedance probabilities
-against the case that all models are equally frequent.
+Stephan, Penny, Daunizeau, Moran and Friston (2009), "Bayesian model selection for group studies",
+NeuroImage 46. Every person uses one of K models, drawn with frequencies r ~ Dirichlet(1, …, 1).
+Rigoux, Stephan, Friston and Daunizeau (2014), "Bayesian model selection for group studies,
+revisited", NeuroImage 84, protect the exceedance probabilities against the case that all models are
+equally frequent.
 """
 
 from typing import NamedTuple
@@ -89,7 +91,8 @@ def free_energy(evidence: np.ndarray, alpha: np.ndarray, responsibility: np.ndar
 def exceedance(alpha: np.ndarray) -> np.ndarray:
     """P(r_k > r_j for all j ≠ k) for r ~ Dirichlet(α), by a one-dimensional integral.
 
-    With independent x_k ~ Gamma(α_k), r is x over its sum, so that the probability is ∫ p(x_k) Π_j P(x_j < x_k) dx_k.
+    With independent x_k ~ Gamma(α_k), r is x over its sum, so that the probability is ∫ p(x_k) Π_j
+    P(x_j < x_k) dx_k.
 
     Args:
         alpha: The parameters (K,).
