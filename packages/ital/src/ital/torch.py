@@ -175,7 +175,7 @@ def _pulled_back(
     def along(vector: torch.Tensor, row: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         return (_applied(network, vector, row[None])[0] * residual).sum()
 
-    # So many lanes at a time fit into memory.
+    # The number of lanes whose gradients fit into memory together.
     lanes = max(1, AT_ONCE // (x.shape[1] * vectors.shape[1]))
     of_lane = vmap(grad(along), in_dims=(None, 0, 0))
     return vmap(of_lane, chunk_size=lanes)(vectors, x, residuals)

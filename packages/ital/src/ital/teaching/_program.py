@@ -272,5 +272,5 @@ def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def intervals_in(steps: int, length: int) -> int:
-    """Return how many intervals of a length cover so many steps; the last may be shorter."""
+    """Return how many intervals of a length cover the steps; the last may be shorter."""
     return -(-steps // length)

@@ -30,7 +30,7 @@ from ital.teaching._program import (
 from ital.tools.devices import Layout
 from ital.tools.types import Array
 
-# How long the host waits for a block: so often can it report and be stopped.
+# How long a block takes: the host can report and be stopped only between blocks.
 SECONDS_PER_BLOCK = 0.5
 
 
@@ -163,7 +163,7 @@ class Session:
         return Block(np.zeros(1, int), rows)
 
     def _run(self, numbers: Numbers, intervals: int) -> Measurement:
-        """Run so many intervals; keep the carry, and return all rows of the block."""
+        """Run this number of intervals; keep the carry, and return all rows of the block."""
         self.carry, measured = _block.run_block(self.program, numbers, self.carry, whole(intervals))
         return measured
 
