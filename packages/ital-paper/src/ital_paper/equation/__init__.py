@@ -1,6 +1,8 @@
-"""Equations in x, y and z: reading and writing, operations, the rule simplifier, random equations, greedy search.
+"""Equations in x, y and z.
 
-Exact and pure. The network that learns features needs JAX and is a separate module, ``ital_paper.equation.network``.
+Reading and writing, operations, the rule simplifier, random equations, greedy search: exact and
+pure. The network that learns features needs JAX and is a separate module,
+``ital_paper.equation.network``.
 """
 
 from ital_paper.equation._equation import (
@@ -29,7 +31,30 @@ from ital_paper.equation._search import Explorer, greedy, greedy_ends
 from ital_paper.equation.operations import Rewrite, steps, successors
 
 __all__ = [
-    "CHUNK", "DEGREE", "LONGEST", "MONOMIALS", "Equation", "Explorer", "Pairs", "Rewrite", "Term", "Trajectories",
-    "as_typed", "encode", "generate_trajectories", "greedy", "greedy_ends", "in_parallel", "latex", "parse",
-    "random_equation", "simplified", "simplify", "some_pairs", "steps", "successors", "text", "trajectory",
-]  # fmt: skip
+    "CHUNK",
+    "DEGREE",
+    "LONGEST",
+    "MONOMIALS",
+    "Equation",
+    "Explorer",
+    "Pairs",
+    "Rewrite",
+    "Term",
+    "Trajectories",
+    "as_typed",
+    "encode",
+    "generate_trajectories",
+    "greedy",
+    "greedy_ends",
+    "in_parallel",
+    "latex",
+    "parse",
+    "random_equation",
+    "simplified",
+    "simplify",
+    "some_pairs",
+    "steps",
+    "successors",
+    "text",
+    "trajectory",
+]

@@ -1,6 +1,10 @@
-"""Polynomial equations in x, y and z as ordered terms with exact coefficients, and how they are written."""
+"""Polynomial equations in x, y and z, and how they are written.
+
+An equation is a pair of sides, a side is a tuple of terms, and coefficients are exact fractions.
+"""
 
 import functools
+import itertools
 from typing import NamedTuple
 
 Monomial = tuple[int, int, int]
@@ -8,19 +12,16 @@ Monomial = tuple[int, int, int]
 DEGREE = 4
 LONGEST = 173  # characters of an equation's text
 MONOMIALS: tuple[Monomial, ...] = tuple(
-    (a, b, c)
-    for a in range(DEGREE + 1)
-    for b in range(DEGREE + 1 - a)
-    for c in range(DEGREE + 1 - a - b)
+    degrees for degrees in itertools.product(range(DEGREE + 1), repeat=3) if sum(degrees) <= DEGREE
 )
 
 
 class Term(NamedTuple):
-    """A signed numerator, a denominator (1: the coefficient is an integer), and the degrees of x, y and z.
+    """A term of an equation: a coefficient and a monomial.
 
     Attributes:
         numerator: the signed numerator; the fraction need not be in lowest terms.
-        denominator: the denominator, positive.
+        denominator: the denominator, positive; 1 if the coefficient is an integer.
         monomial: the degrees of x, y and z.
     """
 
@@ -49,13 +50,18 @@ class Equation(NamedTuple):
 
 @functools.lru_cache(maxsize=200_000)
 def _term_text(term: Term) -> str:
-    coefficient = f"{term.numerator:+d}" + (f"/{term.denominator}" if term.denominator > 1 else "")
+    coefficient = f"{term.numerator:+d}"
+    if term.denominator > 1:
+        coefficient += f"/{term.denominator}"
     powers = zip("xyz", term.monomial, strict=True)
     return coefficient + "".join(f"{letter}^{degree}" for letter, degree in powers if degree)
 
 
 def text(equation: Equation) -> str:
-    """The internal text: signs, coefficients (even 1) and exponents (even ^1) always written, spaces between terms.
+    """Return the internal text.
+
+    Signs, coefficients (even 1) and exponents (even ^1) are always written, with spaces between
+    terms.
 
     Args:
         equation: the equation.
@@ -67,7 +73,7 @@ def text(equation: Equation) -> str:
 
 
 def as_typed(equation: Equation) -> str:
-    """What a person would type: ``-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y``.
+    """Return what a person would type: ``-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y``.
 
     Args:
         equation: the equation.
@@ -75,13 +81,11 @@ def as_typed(equation: Equation) -> str:
     Returns:
         The text.
     """
-    return " = ".join(
-        _joined([_written(term, "{}/{}", "^{}") for term in side]) for side in equation
-    )
+    return _write_sides(equation, "{}/{}", "^{}")
 
 
 def latex(equation: Equation) -> str:
-    r"""LaTeX of the equation: ``-\frac{1}{2}x^{2}y + \frac{1}{3}xy = 0``.
+    r"""Return LaTeX of the equation: ``-\frac{1}{2}x^{2}y + \frac{1}{3}xy = 0``.
 
     Args:
         equation: the equation.
@@ -89,30 +93,38 @@ def latex(equation: Equation) -> str:
     Returns:
         The LaTeX source, without dollar signs.
     """
-    return " = ".join(
-        _joined([_written(term, r"\frac{{{}}}{{{}}}", "^{{{}}}") for term in side])
-        for side in equation
-    )
+    return _write_sides(equation, r"\frac{{{}}}{{{}}}", "^{{{}}}")
 
 
-def _written(term: Term, fraction: str, power: str) -> tuple[str, str]:
-    """Sign and remainder of a term, without a coefficient or exponent of 1."""
-    size = abs(term.numerator)
-    coefficient = fraction.format(size, term.denominator) if term.denominator > 1 else str(size)
-    powers = zip("xyz", term.monomial, strict=True)
-    letters = "".join(
-        letter + (power.format(degree) if degree > 1 else "") for letter, degree in powers if degree
-    )
-    return (
-        "-" if term.numerator < 0 else "+",
-        letters if letters and coefficient == "1" else coefficient + letters,
-    )
+def _write_sides(equation: Equation, fraction: str, power: str) -> str:
+    """Write an equation with these formats of a fraction and of a power."""
+    return " = ".join(_write_side(side, fraction, power) for side in equation)
 
 
-def _joined(terms: list[tuple[str, str]]) -> str:
-    if not terms:
+def _write_side(side: tuple[Term, ...], fraction: str, power: str) -> str:
+    if not side:
         return "0"
-    (sign, first), *others = terms
-    return (
-        ("-" if sign == "-" else "") + first + "".join(f" {sign} {rest}" for sign, rest in others)
-    )
+    first, *others = side
+    # A side has no plus before its first term, and no space after its first minus.
+    written = "-" if first.numerator < 0 else ""
+    written += _write_size(first, fraction, power)
+    for term in others:
+        sign = "-" if term.numerator < 0 else "+"
+        written += f" {sign} {_write_size(term, fraction, power)}"
+    return written
+
+
+def _write_size(term: Term, fraction: str, power: str) -> str:
+    """Write a term without its sign, and without a coefficient or exponent of 1."""
+    letters = ""
+    for letter, degree in zip("xyz", term.monomial, strict=True):
+        if degree:
+            letters += letter
+        if degree > 1:
+            letters += power.format(degree)
+    size = abs(term.numerator)
+    if term.denominator > 1:
+        return fraction.format(size, term.denominator) + letters
+    if size == 1 and letters:
+        return letters
+    return str(size) + letters

@@ -13,8 +13,12 @@ from ital_paper.equation._random import random_equation, trajectory
 from ital_paper.equation.operations import Rewrite, distinct_steps
 
 CHUNK = 1000
-NEXT, LATER, OTHER = "next", "later", "other"  # kinds of pairs
-SYMBOLS = " +-/0123456789=^xyz"  # 19; 0 is padding, symbol i has the code i + 1
+# Kinds of pairs:
+NEXT = "next"
+LATER = "later"
+OTHER = "other"
+# The 19 symbols of a text. Symbol i has the code i + 1, because the code 0 is padding.
+SYMBOLS = " +-/0123456789=^xyz"
 T = TypeVar("T")
 
 _CODES = np.zeros(128, np.uint8)
@@ -22,23 +26,24 @@ _CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
 
 
 def encode(texts: list[str]) -> np.ndarray:
-    """Encode texts as the codes of their symbols (N, 173), padded with 0.
+    """Encode texts as the codes of their symbols, padded with 0.
 
     Args:
         texts: internal texts of equations.
 
     Returns:
-        The codes, one row per text.
+        The codes (N, 173), one row per text.
     """
+    # One lookup for the symbols of all texts.
     padded = "".join(written.ljust(LONGEST, "\0") for written in texts)
     return _CODES[np.frombuffer(padded.encode(), np.uint8)].reshape(-1, LONGEST)
 
 
 class Trajectories(NamedTuple):
-    """Trajectories: the texts of all states, where each trajectory begins, and the operation that led to each state.
+    """Trajectories, one after the other.
 
     Attributes:
-        texts: texts of all states, one trajectory after the other.
+        texts: texts of all states.
         starts: where each trajectory begins in ``texts``.
         operations: the operation that led to each state; "start" for the first of a trajectory.
     """
@@ -49,10 +54,11 @@ class Trajectories(NamedTuple):
 
 
 def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories:
-    """A chunk of trajectories. The same seed and chunk always give the same trajectories."""
+    """Return a chunk of trajectories; the same seed and chunk always give the same ones."""
     rng = np.random.default_rng([seed, chunk])
     texts: list[str] = []
-    starts, operations = [], []
+    starts: list[int] = []
+    operations: list[str] = []
     for _ in range(count):
         states = trajectory(random_equation(rng))
         starts.append(len(texts))
@@ -83,11 +89,13 @@ class Pairs(NamedTuple):
 
     Attributes:
         texts: texts of the states, each once.
-        high: places in ``texts`` of the higher states.
-        low: places in ``texts`` of the lower states.
-        kinds: "next": ``high`` directly follows ``low`` in a trajectory; "later": it follows after any number of steps;
-            "other": ``low`` is a random successor of ``high`` outside the trajectory.
-        operations: the operation from one to the other; for a "later" pair, the operation that led to ``high``.
+        high: indices in ``texts`` of the higher states.
+        low: indices in ``texts`` of the lower states.
+        kinds: "next": ``high`` directly follows ``low`` in a trajectory; "later": it follows after
+            any number of steps; "other": ``low`` is a random successor of ``high`` outside the
+            trajectory.
+        operations: the operation from one to the other; for a "later" pair, the operation that led
+            to ``high``.
     """
 
     texts: list[str]
@@ -98,11 +106,12 @@ class Pairs(NamedTuple):
 
 
 def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
-    """The pairs of a chunk of trajectories.
+    """Return the pairs of a chunk of trajectories.
 
-    There are two kinds of positives: each state below the next, and each state below one drawn from all later states of
-    its trajectory. Negatives: below each state, one random successor other than the next state (two in the second half
-    of the trajectory, and two below the last state).
+    There are two kinds of positives: each state below the next, and each state below one drawn
+    from all later states of its trajectory. Negatives: below each state, one random successor
+    other than the next state (two in the second half of the trajectory, and two below the last
+    state).
 
     Args:
         seed: seed of the random equations.
@@ -113,41 +122,47 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
     Returns:
         The pairs; the same for the same arguments.
     """
+    # The order of the random numbers decides which pairs a seed gives; feature files depend on it.
     rng = np.random.default_rng([seed, chunk])
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}  # texts in the order in which they first occur
     pairs: list[tuple[int, int, str, str]] = []
 
-    def place(written: str) -> int:
-        return places.setdefault(written, len(places))
+    def index(written: str) -> int:
+        return index_of.setdefault(written, len(index_of))
 
     for _ in range(count):
         states = trajectory(random_equation(rng))
-        along = [place(text(state.equation)) for state in states]
+        along = [index(text(state.equation)) for state in states]
         for i, state in enumerate(states):
-            last = i + 1 == len(states)
-            if not last:
+            following = None
+            if i + 1 < len(states):
+                following = states[i + 1].equation
                 later = int(rng.integers(i + 1, len(states)))
                 pairs.append((along[i + 1], along[i], NEXT, states[i + 1].operation))
                 pairs.append((along[later], along[i], LATER, states[later].operation))
-            number = times * (2 if last or 2 * i >= len(states) else 1)
-            for written, operation in _others(
-                state.equation, None if last else states[i + 1].equation, number, rng
-            ):
-                pairs.append((along[i], place(written), OTHER, operation))
+            is_late = following is None or 2 * i >= len(states)
+            number = times * (2 if is_late else 1)
+            for written, operation in _others(state.equation, following, number, rng):
+                pairs.append((along[i], index(written), OTHER, operation))
     high, low, kinds, operations = zip(*pairs, strict=True)
     return Pairs(
-        list(places), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations)
+        list(index_of), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations)
     )
 
 
 def _others(
     equation: Equation, following: Equation | None, number: int, rng: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts and operations of random successors other than ``following``, at most as many as asked for."""
+    """Return texts and operations of random successors other than ``following``.
+
+    There are at most as many as asked for.
+    """
     steps = [step for step in distinct_steps(equation) if step.equation != following]
     shuffled: Iterator[Rewrite] = (steps[i] for i in rng.permutation(len(steps)).tolist())
+    # Texts are written only until there are enough: most successors never need one.
     written = ((text(step.equation), step.operation) for step in shuffled)
-    return list(itertools.islice((other for other in written if len(other[0]) <= LONGEST), number))
+    short = (other for other in written if len(other[0]) <= LONGEST)
+    return list(itertools.islice(short, number))
 
 
 def in_parallel(
@@ -170,14 +185,19 @@ def in_parallel(
     if workers <= 1 or len(chunks) <= 1:
         yield from (make(seed, chunk, **options) for chunk in chunks)
         return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Spawned, because a process that has loaded JAX must not be forked.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
         todo = iter(chunks)
-        coming: dict[int, Future[T]] = {
-            chunk: pool.submit(make, seed, chunk, **options)
-            for chunk in itertools.islice(todo, 4 * workers)
-        }
+        coming: dict[int, Future[T]] = {}
+
+        def submit(count: int) -> None:
+            for chunk in itertools.islice(todo, count):
+                coming[chunk] = pool.submit(make, seed, chunk, **options)
+
+        submit(4 * workers)
         for chunk in chunks:
             result = coming.pop(chunk).result()
-            for ahead in itertools.islice(todo, 1):
-                coming[ahead] = pool.submit(make, seed, ahead, **options)
+            # One more for each that is done, so that results never fill the memory.
+            submit(1)
             yield result

@@ -1,16 +1,22 @@
 """Random equations, and the trajectories of their simplification."""
 
+import itertools
+
 import numpy as np
 
 from ital_paper.equation._equation import MONOMIALS, Equation, Term
 from ital_paper.equation._rules import simplify
 from ital_paper.equation.operations import Rewrite, lowest
 
-COEFFICIENTS = tuple(sorted({lowest(i, j) for i in range(1, 21) for j in range(1, 6)}))
+_FRACTIONS = itertools.product(range(1, 21), range(1, 6))
+# Each value once: 2/4 is 1/2.
+COEFFICIENTS = tuple(sorted({lowest(i, j) for i, j in _FRACTIONS}))
 
 
 def random_equation(rng: np.random.Generator) -> Equation:
-    """Draw an equation: sides of Poisson(4) terms (1 to 7), fair signs, 70 coefficients i/j, 35 monomials.
+    """Draw an equation.
+
+    Sides of Poisson(4) terms (1 to 7), fair signs, 70 coefficients i/j, 35 monomials.
 
     Args:
         rng: the random numbers.
@@ -18,24 +24,26 @@ def random_equation(rng: np.random.Generator) -> Equation:
     Returns:
         The equation.
     """
-    return Equation(_side(rng), _side(rng))
+    return Equation(_random_side(rng), _random_side(rng))
 
 
-def _side(rng: np.random.Generator) -> tuple[Term, ...]:
+def _random_side(rng: np.random.Generator) -> tuple[Term, ...]:
     count = 0
     while not 1 <= count <= 7:
         count = int(rng.poisson(4))
+    # The order of these calls decides which equations a seed gives; feature files depend on it.
     signs = rng.integers(0, 2, count).tolist()
     coefficients = rng.integers(0, len(COEFFICIENTS), count).tolist()
     monomials = rng.integers(0, len(MONOMIALS), count).tolist()
-    return tuple(
-        Term((1 - 2 * sign) * COEFFICIENTS[c][0], COEFFICIENTS[c][1], MONOMIALS[m])
-        for sign, c, m in zip(signs, coefficients, monomials, strict=True)
-    )
+    terms = []
+    for sign, coefficient, monomial in zip(signs, coefficients, monomials, strict=True):
+        numerator, denominator = COEFFICIENTS[coefficient]
+        terms.append(Term((1 - 2 * sign) * numerator, denominator, MONOMIALS[monomial]))
+    return tuple(terms)
 
 
 def trajectory(equation: Equation) -> list[Rewrite]:
-    """The equation (its operation: "start") and every state of its simplification.
+    """Return the equation (its operation: "start") and every state of its simplification.
 
     Args:
         equation: the equation to simplify.

@@ -1,5 +1,9 @@
-"""The rule simplifier: from any equation to its canonical form ``… = 0``, one operation at a time."""
+"""The rule simplifier.
 
+From any equation to its canonical form ``… = 0``, one operation at a time.
+"""
+
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -9,7 +13,7 @@ from ital_paper.equation.operations import Rewrite
 
 
 def simplify(equation: Equation) -> list[Rewrite]:
-    """The steps of the simplification, without operations that change nothing.
+    """Return the steps of the simplification, without operations that change nothing.
 
     Args:
         equation: the equation to simplify.
@@ -17,29 +21,33 @@ def simplify(equation: Equation) -> list[Rewrite]:
     Returns:
         The steps in order.
     """
-    done: list[Rewrite] = []
+    path: list[Rewrite] = []
     for step in _simplifying(equation):
         if step.equation != equation:
-            done.append(step)
+            path.append(step)
             equation = step.equation
-    return done
+    return path
 
 
 def simplified(equation: Equation) -> Equation:
-    """The result of the simplification.
+    """Return the result of the simplification.
 
     Args:
         equation: the equation to simplify.
 
     Returns:
-        The canonical form ``… = 0``: integers without a common factor above 1, monomials in descending lexicographic
-        order.
+        The canonical form ``… = 0``: integers without a common factor above 1, monomials in
+        descending lexicographic order.
     """
-    return next((step.equation for step in reversed(simplify(equation))), equation)
+    steps = simplify(equation)
+    return steps[-1].equation if steps else equation
 
 
 def _simplifying(equation: Equation) -> Iterator[Rewrite]:
+    """Yield the steps, including some that change nothing."""
+
     def apply(operation: str, result: Equation | None) -> Iterator[Rewrite]:
+        # An operation that does not apply is left out.
         nonlocal equation
         if result is not None:
             equation = result
@@ -48,56 +56,64 @@ def _simplifying(equation: Equation) -> Iterator[Rewrite]:
     yield from apply("cancel common factors", operations.cancel_factors(equation))
     while pair := _alike(equation):
         yield from apply("merge", operations.merge(equation, *pair))
+    # Terms of one monomial that are left have different denominators: make them equal first.
     while pair := _repeated(equation):
         first, second = pair
-        for place in (second, first):
-            yield from apply(
-                "scale", operations.scale(equation, place, _factor(equation, place, first, second))
-            )
+        for index in (second, first):
+            factor = _factor(equation, index, first, second)
+            yield from apply("scale", operations.scale(equation, index, factor))
         yield from apply("merge", operations.merge(equation, first, second))
     yield from apply("cancel denominators", operations.cancel_denominators(equation))
-    for slot, monomial in enumerate(sorted(_places(equation), reverse=True)):
-        place = _places(equation)[monomial][0]
-        split = len(equation.left)
-        if place >= split:
-            yield from apply("move", operations.move_to_left(equation, place - split, slot))
-        elif place != slot:
-            yield from apply("move", operations.move_within_left(equation, place, slot))
-    yield from apply(
-        "cancel common factors", operations.cancel_factors(equation)
-    )  # merging may create a common factor
+
+    # Each monomial occurs once now: move the largest to the first slot, and so on.
+    for slot, monomial in enumerate(sorted(_indices(equation), reverse=True)):
+        (index,) = _indices(equation)[monomial]
+        on_the_left = len(equation.left)
+        if index >= on_the_left:
+            moved = operations.move_to_left(equation, index - on_the_left, slot)
+            yield from apply("move", moved)
+        elif index != slot:
+            yield from apply("move", operations.move_within_left(equation, index, slot))
+    # Merging may have created a common factor.
+    yield from apply("cancel common factors", operations.cancel_factors(equation))
 
 
-def _places(equation: Equation) -> dict[Monomial, list[int]]:
-    places: dict[Monomial, list[int]] = {}
-    for place, term in enumerate(equation.left + equation.right):
-        places.setdefault(term.monomial, []).append(place)
-    return places
+def _indices(equation: Equation) -> dict[Monomial, list[int]]:
+    """Return the indices of each monomial's terms, left then right."""
+    indices: dict[Monomial, list[int]] = {}
+    for index, term in enumerate(equation.left + equation.right):
+        indices.setdefault(term.monomial, []).append(index)
+    return indices
 
 
 def _alike(equation: Equation) -> tuple[int, int] | None:
-    """Indices of two terms with one monomial and one denominator: the largest such monomial, the right-most pair."""
+    """Return the indices of two terms with one monomial and one denominator.
+
+    They are of the largest such monomial, and the right-most pair of it.
+    """
     terms = equation.left + equation.right
-    for _, places in sorted(_places(equation).items(), reverse=True):
-        for j in range(len(places) - 1, 0, -1):
-            for i in range(j - 1, -1, -1):
-                if terms[places[i]].denominator == terms[places[j]].denominator:
-                    return places[i], places[j]
+    for _, indices in sorted(_indices(equation).items(), reverse=True):
+        # From the right, so that the second of a pair is as far to the right as possible.
+        for second, first in itertools.combinations(reversed(indices), 2):
+            if terms[first].denominator == terms[second].denominator:
+                return first, second
     return None
 
 
 def _repeated(equation: Equation) -> tuple[int, int] | None:
-    """The last two terms of the largest monomial that is repeated."""
-    repeated = [
-        (monomial, places) for monomial, places in _places(equation).items() if len(places) > 1
-    ]
+    """Return the indices of the last two terms of the largest monomial that is repeated."""
+    repeated = [item for item in _indices(equation).items() if len(item[1]) > 1]
     if not repeated:
         return None
-    _, places = max(repeated)
-    return places[-2], places[-1]
+    _, indices = max(repeated)
+    return indices[-2], indices[-1]
 
 
-def _factor(equation: Equation, place: int, first: int, second: int) -> int:
-    """The factor that brings a term's denominator to the least common multiple of both (``scale`` skips integers)."""
+def _factor(equation: Equation, index: int, first: int, second: int) -> int:
+    """Return the factor that makes a term's denominator the least common multiple of both.
+
+    An integer is not scaled: ``scale`` skips it, and ``merge`` takes it as it is.
+    """
     terms = equation.left + equation.right
-    return math.lcm(terms[first].denominator, terms[second].denominator) // terms[place].denominator
+    common = math.lcm(terms[first].denominator, terms[second].denominator)
+    return common // terms[index].denominator

@@ -1,5 +1,6 @@
 """Greedy search: move from an equation to its best successor, until none is better."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,14 +15,21 @@ MOST_TEXTS = 4_000_000  # kept in memory between the steps of a search, about 2 
 
 
 class Expanded(NamedTuple):
-    """A state's successors, and the feature rows of the state itself (first) and of each successor."""
+    """A state's successors, and where their features are.
+
+    Attributes:
+        steps: the steps to its successors.
+        rows: indices of the feature rows of the state itself (first) and of each successor.
+    """
 
     steps: list[Rewrite]
     rows: np.ndarray
 
 
 class Explorer:
-    """Successors of equations and their features, each computed once: features depend only on the text.
+    """Successors of equations and their features, each computed once.
+
+    Features depend only on the text, so states that several searches reach share them.
 
     Args:
         features: maps encoded texts (N, 173) to φ (N, d); it is called with many texts at once.
@@ -33,17 +41,18 @@ class Explorer:
 
     def forget(self) -> None:
         """Empty the memory."""
-        self._rows: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
+        # The first rows are those of the texts; the others are room for more.
         self._phi = np.empty((0, 0), np.float32)
         self._expanded: dict[Equation, Expanded] = {}
 
     @property
     def texts(self) -> int:
         """Number of texts that the network has processed."""
-        return len(self._rows)
+        return len(self._row_of)
 
     def phi(self, rows: np.ndarray) -> np.ndarray:
-        """Features (N, d) of rows.
+        """Return the features (N, d) of rows.
 
         Args:
             rows: indices of the rows.
@@ -54,7 +63,7 @@ class Explorer:
         return self._phi[rows]
 
     def expand(self, equations: Iterable[Equation]) -> list[Expanded]:
-        """The successors of each equation, with features.
+        """Return the successors of each equation, with features.
 
         Args:
             equations: the equations.
@@ -63,35 +72,43 @@ class Explorer:
             For each equation, its successors and their rows of features, its own row first.
         """
         equations = list(equations)
-        new = {
-            e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded
-        }
-        texts = {e: [text(e), *steps] for e, steps in new.items()}
-        self._remember([written for family in texts.values() for written in family])
-        for e, steps in new.items():
-            rows = np.array([self._rows[written] for written in texts[e]])
-            self._expanded[e] = Expanded(list(steps.values()), rows)
-        return [self._expanded[e] for e in equations]
+        new = [one for one in dict.fromkeys(equations) if one not in self._expanded]
+        successors = {one: successors_by_text(one) for one in new}
+        texts = {one: [text(one), *steps] for one, steps in successors.items()}
+        # All new texts at once: the network is quick only with many.
+        self._remember(itertools.chain.from_iterable(texts.values()))
+        for one, steps in successors.items():
+            rows = np.array([self._row_of[written] for written in texts[one]])
+            self._expanded[one] = Expanded(list(steps.values()), rows)
+        return [self._expanded[one] for one in equations]
 
     def _remember(self, texts: Iterable[str]) -> None:
-        unknown = [written for written in dict.fromkeys(texts) if written not in self._rows]
+        unknown = [written for written in dict.fromkeys(texts) if written not in self._row_of]
         if not unknown:
             return
         phi = self._features(encode(unknown))
         if not np.isfinite(phi).all():
             raise ValueError("the network's features of equations are not finite")
-        first = len(self._rows)
-        if first + len(phi) > len(self._phi):
-            grown = np.empty((max(2 * len(self._phi), first + len(phi)), phi.shape[1]), phi.dtype)
-            if first:
-                grown[:first] = self._phi[:first]
-            self._phi = grown
-        self._phi[first : first + len(phi)] = phi
-        self._rows.update(zip(unknown, range(first, first + len(unknown)), strict=True))
+        first = len(self._row_of)
+        last = first + len(phi)
+        self._make_room(last, phi)
+        self._phi[first:last] = phi
+        self._row_of.update(zip(unknown, range(first, last), strict=True))
+
+    def _make_room(self, rows: int, phi: np.ndarray) -> None:
+        """Let the memory hold so many rows of features like ``phi``."""
+        if rows <= len(self._phi):
+            return
+        # Twice as many as now, so that rows are seldom copied.
+        grown = np.empty((max(2 * len(self._phi), rows), phi.shape[1]), phi.dtype)
+        used = len(self._row_of)
+        if used:
+            grown[:used] = self._phi[:used]
+        self._phi = grown
 
 
 def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Rewrite]:
-    """The steps (at most 30) of one search with one value function w (d,).
+    """Return the steps (at most 30) of one search with one value function w (d,).
 
     Args:
         explorer: successors and features.
@@ -103,13 +120,13 @@ def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[
     """
     path: list[Rewrite] = []
     while len(path) < MOST_STEPS:
-        ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
-        best = int(
-            np.argmax(explorer.phi(rows) @ weights)
-        )  # on a tie the first wins: the state itself
+        ((steps, rows),) = explorer.expand([equation])
+        # On a tie the first wins, and the first row is the state itself: the search ends.
+        best = int(np.argmax(explorer.phi(rows) @ weights))
         if best == 0:
             break
         path.append(steps[best - 1])
+        equation = path[-1].equation
     return path
 
 
@@ -119,7 +136,9 @@ def greedy_ends(
     weights: np.ndarray,
     show: Callable[[float], None] = lambda done: None,
 ) -> list[list[Equation]]:
-    """The final state of the search for every equation and every row of ``weights`` (L, d), all searches in parallel.
+    """Return the final state of the search for every equation and every row of ``weights``.
+
+    All searches take their steps together, and those at one state share its successors.
 
     Args:
         explorer: successors and features.
@@ -131,7 +150,8 @@ def greedy_ends(
         One row per equation, one end per value function.
     """
     ends = [[equation] * len(weights) for equation in equations]
-    searching = [(number, lane) for number in range(len(equations)) for lane in range(len(weights))]
+    # A search is an equation's number and a row of the weights.
+    searching = list(itertools.product(range(len(equations)), range(len(weights))))
     for step in range(MOST_STEPS):
         if not searching:
             break
@@ -141,18 +161,21 @@ def greedy_ends(
         for number, lane in searching:
             searches_at.setdefault(ends[number][lane], []).append((number, lane))
         searching = []
-        for searches, (steps, rows) in zip(
-            searches_at.values(), explorer.expand(searches_at), strict=True
-        ):
-            with np.errstate(
-                invalid="ignore"
-            ):  # BLAS also flags lanes that it discards; the features are finite
-                best = np.argmax(
-                    explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0
-                )
-            for (number, lane), i in zip(searches, best.tolist(), strict=True):
-                if i:
-                    ends[number][lane] = steps[i - 1].equation
+        expanded = explorer.expand(searches_at)
+        for searches, (steps, rows) in zip(searches_at.values(), expanded, strict=True):
+            lanes = [lane for _, lane in searches]
+            best = _best_rows(explorer.phi(rows), weights[lanes])
+            for (number, lane), row in zip(searches, best, strict=True):
+                # Row 0 is the state itself: its search has ended.
+                if row:
+                    ends[number][lane] = steps[row - 1].equation
                     searching.append((number, lane))
         show((step + 1) / MOST_STEPS)
     return ends
+
+
+def _best_rows(phi: np.ndarray, weights: np.ndarray) -> list[int]:
+    """Return the row of φ (N, d) that each value function (L, d) finds best."""
+    # BLAS also flags lanes that it discards; the features are finite.
+    with np.errstate(invalid="ignore"):
+        return np.argmax(phi @ weights.T, axis=0).tolist()

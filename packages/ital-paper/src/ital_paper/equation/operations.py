@@ -1,5 +1,10 @@
-"""Operations on equations. Each keeps the solutions: left − right changes only by a constant factor."""
+"""Operations on equations.
 
+Each keeps the solutions: left − right changes only by a constant factor. An operation returns None
+if it does not apply. It refers to a term by its index among all terms, left then right.
+"""
+
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -22,41 +27,39 @@ class Rewrite(NamedTuple):
 
 
 def _terms(equation: Equation) -> tuple[Term, ...]:
-    """All terms, left then right; operations refer to a term by its index in this tuple."""
+    """Return all terms, left then right."""
     return equation.left + equation.right
 
 
-def _with(equation: Equation, place: int, *terms: Term) -> Equation:
-    """The equation with the term at ``place`` replaced by zero or more terms."""
+def _with(equation: Equation, index: int, *terms: Term) -> Equation:
+    """Return the equation with the term at ``index`` replaced by zero or more terms."""
     left, right = equation
-    if place < len(left):
-        return Equation(left[:place] + terms + left[place + 1 :], right)
-    place -= len(left)
-    return Equation(left, right[:place] + terms + right[place + 1 :])
+    if index < len(left):
+        return Equation(left[:index] + terms + left[index + 1 :], right)
+    index -= len(left)
+    return Equation(left, right[:index] + terms + right[index + 1 :])
 
 
-def scale(equation: Equation, place: int, factor: int) -> Equation | None:
+def scale(equation: Equation, index: int, factor: int) -> Equation | None:
     """Multiply numerator and denominator of a fraction by ``factor``."""
-    term = _terms(equation)[place]
-    if term.denominator == 1 or factor < 2:
+    numerator, denominator, monomial = _terms(equation)[index]
+    if denominator == 1 or factor < 2:
         return None
-    return _with(
-        equation, place, Term(term.numerator * factor, term.denominator * factor, term.monomial)
-    )
+    return _with(equation, index, Term(numerator * factor, denominator * factor, monomial))
 
 
 def lowest(numerator: int, denominator: int) -> tuple[int, int]:
-    """The same fraction in lowest terms."""
+    """Return the same fraction in lowest terms."""
     common = math.gcd(numerator, denominator)
     return numerator // common, denominator // common
 
 
-def reduce(equation: Equation, place: int) -> Equation | None:
+def reduce(equation: Equation, index: int) -> Equation | None:
     """Reduce a fraction to lowest terms; with denominator 1 it becomes an integer."""
-    term = _terms(equation)[place]
-    if math.gcd(term.numerator, term.denominator) == 1:
+    numerator, denominator, monomial = _terms(equation)[index]
+    if math.gcd(numerator, denominator) == 1:
         return None
-    return _with(equation, place, Term(*lowest(term.numerator, term.denominator), term.monomial))
+    return _with(equation, index, Term(*lowest(numerator, denominator), monomial))
 
 
 def cancel_factors(equation: Equation) -> Equation | None:
@@ -83,47 +86,56 @@ def _each(equation: Equation, change: Callable[[Term], Term]) -> Equation:
     return Equation(tuple(map(change, equation.left)), tuple(map(change, equation.right)))
 
 
-def move_within_left(equation: Equation, place: int, to: int) -> Equation:
+def move_within_left(equation: Equation, index: int, to: int) -> Equation:
     """Move a term of the left side to position ``to`` of the left side."""
     left, right = equation
-    rest = left[:place] + left[place + 1 :]
-    return Equation((*rest[:to], left[place], *rest[to:]), right)
+    rest = left[:index] + left[index + 1 :]
+    return Equation((*rest[:to], left[index], *rest[to:]), right)
 
 
-def move_to_left(equation: Equation, place: int, to: int) -> Equation:
-    """Move the term at ``place`` of the right side to position ``to`` of the left, with its sign flipped."""
+def move_to_left(equation: Equation, index: int, to: int) -> Equation:
+    """Move the term at ``index`` of the right side to position ``to`` of the left.
+
+    Its sign is flipped.
+    """
     left, right = equation
-    return Equation((*left[:to], -right[place], *left[to:]), right[:place] + right[place + 1 :])
+    return Equation((*left[:to], -right[index], *left[to:]), right[:index] + right[index + 1 :])
 
 
-def move_to_right(equation: Equation, place: int) -> Equation:
+def move_to_right(equation: Equation, index: int) -> Equation:
     """Move a left term to the front of the right side, with its sign flipped."""
     left, right = equation
-    return Equation(left[:place] + left[place + 1 :], (-left[place], *right))
+    return Equation(left[:index] + left[index + 1 :], (-left[index], *right))
 
 
 def merge(equation: Equation, first: int, second: int) -> Equation | None:
-    """Add two terms of one monomial, in lowest terms, in the place of the first; a zero sum removes both.
+    """Add two terms of one monomial, the first of which comes first.
 
-    Their denominators must be equal, or one term must be an integer. A term from the other side flips its sign first.
+    The sum, in lowest terms, replaces the first; a zero sum removes both. Their denominators must
+    be equal, or one term must be an integer. A term from the other side flips its sign first.
     """
-    terms, split = _terms(equation), len(equation.left)
-    a, b = terms[first], terms[second]
-    if a.monomial != b.monomial or (
-        a.denominator != b.denominator and 1 not in (a.denominator, b.denominator)
-    ):
+    terms = _terms(equation)
+    a = terms[first]
+    b = terms[second]
+    if a.monomial != b.monomial:
         return None
-    if first < split <= second:
+    if a.denominator != b.denominator and 1 not in (a.denominator, b.denominator):
+        return None
+    if first < len(equation.left) <= second:
         b = -b
-    numerator = a.numerator * b.denominator + b.numerator * a.denominator
+    # The second goes first: what comes before it keeps its index.
     rest = _with(equation, second)
+    numerator = a.numerator * b.denominator + b.numerator * a.denominator
     if numerator == 0:
         return _with(rest, first)
-    return _with(rest, first, Term(*lowest(numerator, a.denominator * b.denominator), a.monomial))
+    total = lowest(numerator, a.denominator * b.denominator)
+    return _with(rest, first, Term(*total, a.monomial))
 
 
 def steps(equation: Equation) -> Iterator[Rewrite]:
-    """Every operation that applies, possibly with repeated results.
+    """Yield every operation that applies, possibly with repeated results.
+
+    Their order matters: the search takes the first of several steps that are equally good.
 
     Args:
         equation: the equation.
@@ -131,25 +143,29 @@ def steps(equation: Equation) -> Iterator[Rewrite]:
     Yields:
         The rewrites.
     """
-    left, right = equation
-    count = len(left) + len(right)
-    for place, term in enumerate(_terms(equation)):
-        for factor in SCALES if term.denominator > 1 else ():
-            yield from _step("scale", scale(equation, place, factor))
-        yield from _step("reduce", reduce(equation, place))
+    count = len(equation.left) + len(equation.right)
+    for index, term in enumerate(_terms(equation)):
+        if term.denominator > 1:
+            for factor in SCALES:
+                yield from _step("scale", scale(equation, index, factor))
+        yield from _step("reduce", reduce(equation, index))
     yield from _step("cancel common factors", cancel_factors(equation))
-    for place in range(len(left)):
-        for to in range(len(left)):
-            if to != place:
-                yield Rewrite("move", move_within_left(equation, place, to))
-        yield Rewrite("move", move_to_right(equation, place))
-    for place in range(len(right)):
-        for to in range(len(left) + 1):
-            yield Rewrite("move", move_to_left(equation, place, to))
+    yield from _moves(equation)
     for second in range(count):
         for first in range(second):
             yield from _step("merge", merge(equation, first, second))
     yield from _step("cancel denominators", cancel_denominators(equation))
+
+
+def _moves(equation: Equation) -> Iterator[Rewrite]:
+    left, right = equation
+    for index in range(len(left)):
+        for to in range(len(left)):
+            if to != index:
+                yield Rewrite("move", move_within_left(equation, index, to))
+        yield Rewrite("move", move_to_right(equation, index))
+    for index, to in itertools.product(range(len(right)), range(len(left) + 1)):
+        yield Rewrite("move", move_to_left(equation, index, to))
 
 
 def _step(operation: str, result: Equation | None) -> Iterator[Rewrite]:
@@ -158,9 +174,10 @@ def _step(operation: str, result: Equation | None) -> Iterator[Rewrite]:
 
 
 def successors(equation: Equation) -> list[Rewrite]:
-    """All distinct results of one operation, except the equation itself and results above the length limit.
+    """Return all distinct results of one operation.
 
-    If several operations lead to the same equation, the first one is named.
+    The equation itself and results above the length limit are left out. If several operations lead
+    to the same equation, the first one is named.
 
     Args:
         equation: the equation.
@@ -172,13 +189,16 @@ def successors(equation: Equation) -> list[Rewrite]:
 
 
 def successors_by_text(equation: Equation) -> dict[str, Rewrite]:
-    """:func:`successors`, keyed by text."""
+    """Return :func:`successors`, keyed by text."""
     written = ((text(step.equation), step) for step in distinct_steps(equation))
     return {result: step for result, step in written if len(result) <= LONGEST}
 
 
 def distinct_steps(equation: Equation) -> list[Rewrite]:
-    """:func:`successors`, including those that are too long: faster when few of them are ever written as text."""
+    """Return :func:`successors`, including those that are too long.
+
+    This is faster if few of them are ever written as text.
+    """
     results: dict[Equation, Rewrite] = {}
     for step in steps(equation):
         results.setdefault(step.equation, step)
