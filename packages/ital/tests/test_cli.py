@@ -263,7 +263,8 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, messa
     check_refused(capsys, tmp_path, arguments, message)
 
 
-# The command with a small task, a checkpoint after every block, so that a short run has some, and without figures.
+# The command with a small task, a checkpoint after every block, so that a short run has some, and
+# without figures.
 HASTY = """
 import matplotlib.figure
 from ital import tasks

@@ -93,7 +93,8 @@ def test_the_report_divides_speeds(monkeypatch):
 
 
 def test_the_estimate_of_the_time_counts_runs_and_compilations():
-    # four cases and three floors: NumPy 4 × 3 s, compilation 7 × 5 s, one to three runs of 7 programs
+    # four cases and three floors: NumPy 4 × 3 s, compilation 7 × 5 s, one to three runs of 7
+    # programs
     short, long = 8000 / 100_000, 400 * 50_000 / 100_000
     assert bench.expected_minutes(8, 1000) == pytest.approx(1.0)
     assert bench.expected_minutes(400, 50_000) == pytest.approx((12 + 35 + 7 * long) / 60)

@@ -43,9 +43,10 @@ def experiment(
     """Curves that fall from 8 to a share of it, with noise that methods share (as mini-batches do) and a little of
     their own; the loss is half the distance.
 
-    ``rough`` makes every value different from its neighbours along every axis, the starts of seeds and methods
-    included, and adds an accuracy, measured at every other step. ``seeds`` are a number or labels; ``draw`` is the
-    seed of the noise; ``centred`` adds the distance without the part that no example can change.
+    ``rough`` makes every value different from its neighbours along every axis, the starts of seeds
+    and methods included, and adds an accuracy, measured at every other step. ``seeds`` are a number
+    or labels; ``draw`` is the seed of the noise; ``centred`` adds the distance without the part
+    that no example can change.
     """
     left = {**PAPER, **(left or {})}
     spread = spread or {}
@@ -120,8 +121,8 @@ LRS, BETAS = (0.003, 0.01, 0.03, 0.1), (0.0, 50.0, 500.0)
 def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", whole=False):
     """A sweep in which no two values are equal, with seeds that were not run and others that diverged.
 
-    ``lead`` is how far the aware methods are ahead: with 0, the naive ones are. A ``whole`` sweep has no gaps.
-    Of an accuracy, more is better.
+    ``lead`` is how far the aware methods are ahead: with 0, the naive ones are. A ``whole`` sweep
+    has no gaps. Of an accuracy, more is better.
     """
     rng = np.random.default_rng(draw)
     labels = [2 * seed + draw for seed in range(seeds)]

@@ -138,7 +138,8 @@ def test_a_full_disk(tmp_path, size, left):
     status, *files = full.stdout.splitlines()
     assert status == "status 1", full.stderr
     names = {Path(file).name for file in files} - {"curves.png"}
-    # On a slow machine a run lasts long enough for a checkpoint, which stays: the next call resumes from it.
+    # On a slow machine a run lasts long enough for a checkpoint, which stays: the next call resumes
+    # from it.
     assert sorted(name for name in names if not name.startswith(".checkpoint-")) == left
     for file in tmp_path.rglob("kept/**/*.nc"):
         assert (_store.load_curves(file)["computed"] == 1).all()

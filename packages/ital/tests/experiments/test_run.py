@@ -10,8 +10,7 @@ import xarray as xr
 from rich.console import Console
 
 from ital import experiments, learners, tasks, teachers, teaching
-from ital.experiments import Settings, _cells, _run, _store
-from ital.experiments._experiment import Experiment
+from ital.experiments import Settings
 from ital.statistics import number
 from tests.worlds import small_classes
 
@@ -84,13 +83,12 @@ def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
 def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeypatch):
     whole = run(tmp_path / "whole", methods=("imt", "ital"), seeds=4).curves
     asked = []
-    original = Experiment.open
 
-    def noted(curves, lanes, seeds):
-        asked.append(([lane.method for lane in lanes], seeds))
-        return original(curves, lanes, seeds)
+    def open_sessions(task, teacher, methods, settings):
+        asked.append(([learner.name for learner in methods], settings.seeds))
+        return teaching.open_sessions(task, teacher, methods, settings)
 
-    monkeypatch.setattr(Experiment, "open", noted)
+    monkeypatch.setattr("ital.experiments._experiment.open_sessions", open_sessions)
     out = tmp_path / "grown"
     assert run(out, methods=("imt",), seeds=2).lanes_computed == 2
     assert run(out, methods=("ital",), seeds=2, first_seed=1).lanes_computed == 2
@@ -138,7 +136,7 @@ def test_a_result_of_other_settings_is_refused_or_overwritten(tmp_path, change, 
         run(tmp_path, **change)
     assert "--out" in str(refusal.value)
     assert "--overwrite" in str(refusal.value)
-    same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
+    same(experiments.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
     assert run(tmp_path, overwrite=True, **change).lanes_computed == 9
 
 
@@ -220,7 +218,7 @@ def stop_after(monkeypatch, blocks, error):
 def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
     whole = run(tmp_path / "whole").curves
     with monkeypatch.context() as patch:
-        patch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr("ital.experiments._cells.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         stop_after(patch, blocks, error)
         with pytest.raises(error):
             run(tmp_path / "cut")
@@ -273,7 +271,7 @@ def test_an_overwriting_run_resumes_too_and_keeps_the_old_result_until_then(tmp_
         stop_after(patch, 2, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path, overwrite=True)
-    same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
+    same(experiments.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
     said = []
     same(run(tmp_path, said, overwrite=True).curves, whole)
     assert any("resuming" in line for line in said)
@@ -307,11 +305,19 @@ def test_a_run_that_cannot_write_says_so(tmp_path):
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
-    with (
-        _store.owned(tmp_path / "small/cooperative"),
-        pytest.raises(ValueError, match="another run"),
-    ):
-        run(tmp_path)
+    refused = []
+
+    def run_again(line):
+        """Called while the first run writes to the folder."""
+        with pytest.raises(ValueError, match="another run"):
+            run(tmp_path, overwrite=True)
+        refused.append(line)
+
+    folder = tmp_path / "small/cooperative"
+    run(tmp_path)
+    (folder / "curves.nc").write_bytes(b"damaged")
+    experiments.run(Settings(**QUICK), tmp_path, say=run_again)
+    assert refused
 
 
 @pytest.mark.parametrize(
@@ -391,7 +397,7 @@ def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
         "methods": ("imt", "ital"),
         "seeds": 1,
     }
-    monkeypatch.setattr(_run, "watch", None)
+    monkeypatch.setattr("ital.experiments._run.watch", None)
     made = run(tmp_path, **settings)
     assert (tmp_path / "irl/cooperative/pictures.png").exists()
     path = made.curves["path"]

@@ -10,8 +10,7 @@ from rich.console import Console
 import ital
 from ital import experiments, learners, tasks, teaching
 from ital.errors import InputError
-from ital.experiments import Settings, _cells, _experiment, _store
-from ital.experiments._experiment import Experiment
+from ital.experiments import Settings, _experiment
 from tests.experiments.test_run import Stop, stop_after
 from tests.worlds import classes_pool, small_classes
 
@@ -202,7 +201,7 @@ def test_a_sweep_of_other_settings_is_refused_or_overwritten(tmp_path, change, n
     with pytest.raises(ValueError, match=named) as refusal:
         sweep(tmp_path, **change)
     assert "--out" in str(refusal.value)
-    kept = _store.load_curves(tmp_path / "small/cooperative/sweep.nc")
+    kept = experiments.load_curves(tmp_path / "small/cooperative/sweep.nc")
     xr.testing.assert_identical(kept.drop_attrs(deep=False), before.drop_attrs(deep=False))
     assert sweep(tmp_path, overwrite=True, **change).lanes_computed > 0
 
@@ -215,7 +214,7 @@ def test_the_order_in_which_a_grid_is_typed_does_not_matter(tmp_path):
 def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole").grid
     with monkeypatch.context() as patch:
-        patch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr("ital.experiments._cells.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         stop_after(patch, 1, Stop)
         with pytest.raises(Stop):
             sweep(tmp_path / "cut")
@@ -233,12 +232,12 @@ def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkey
         _experiment, "SWEEP", _experiment.SWEEP._replace(numbers_at_once=2 * 9 * parameters)
     )
     asked = []
-    original = Experiment.open
-    monkeypatch.setattr(
-        Experiment,
-        "open",
-        lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds),
-    )
+
+    def open_sessions(task, teacher, methods, settings):
+        asked.append(settings.seeds)
+        return teaching.open_sessions(task, teacher, methods, settings)
+
+    monkeypatch.setattr(_experiment, "open_sessions", open_sessions)
     with monkeypatch.context() as patch:
         stop_after(patch, 3, Stop)  # two measurements each: in the second block
         with pytest.raises(Stop):

@@ -4,7 +4,6 @@ import pytest
 
 import ital
 from ital import figures, learners
-from ital.figures import _curves
 from tests.worlds import small_classes
 
 
@@ -64,8 +63,8 @@ def test_one_seed_and_divergence_can_be_drawn(tmp_path):
 
 
 def test_registered_methods_have_a_colour_of_their_own_in_every_figure():
-    registered = _curves.colours(list(learners.REGISTRY))
+    registered = figures.colours(list(learners.REGISTRY))
     assert len({registered[name] for name in learners.REGISTRY}) == len(learners.REGISTRY)
     for name in learners.REGISTRY:
-        assert _curves.colours([name, "mine"])[name] == registered[name]
-    assert _curves.colours(["mine"])["mine"] not in {registered[name] for name in learners.REGISTRY}
+        assert figures.colours([name, "mine"])[name] == registered[name]
+    assert figures.colours(["mine"])["mine"] not in {registered[name] for name in learners.REGISTRY}

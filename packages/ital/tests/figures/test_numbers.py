@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ital import figures
-from ital.figures import _card, _scaling, charts
+from ital.figures import charts
 from ital.statistics import number
 from tests.experiments.made_up import QUESTIONS, experiment, sweep
 
@@ -93,7 +93,7 @@ def test_a_drawn_band_reaches_from_mean_minus_to_mean_plus_error(uneven):
 
 
 def test_a_card_has_the_last_step(uneven):
-    text = _card.card(uneven.curves, uneven.task)
+    text = figures.card(uneven.curves, uneven.task)
     rows = re.findall(r"<tr>(.*?)</tr>", text)
     cells = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
     assert cells[0] == ["learner", "Distance to the target", "Square loss", "Accuracy"]
@@ -232,39 +232,51 @@ def test_panels_of_teachers_are_those_of_each_run():
             assert len(figure.axes[k].collections) == 3  # a band each
 
 
-def test_speeds_and_memory_in_the_figure_of_scaling():
+def test_speeds_and_memory_in_the_figure_of_scaling(monkeypatch):
+    monkeypatch.setattr(charts, "chart", lambda panels, *arguments, **options: panels)
     points = [
         {
-            "lanes": lanes, "rows": 10 * lanes, "steps_per_second": 1000.0 * lanes, "bound": bound,
+            "lanes": lanes,
+            "rows": 10 * lanes,
+            "steps_per_second": 1000.0 * lanes,
+            "bound": bound,
             "bounds": {"memory": 1e-5 * lanes, "arithmetic": 3e-5 * lanes, "launch": 0.5 + lanes},
         }
         for lanes, bound in ((8, "memory"), (64, "arithmetic"), (512, "launch"))
-    ]  # fmt: skip
-    first, bounds, *dots = _scaling._speed_marks(points, "lanes", "gaussian")
-    assert list(first["x"]) == [8, 64, 512]
-    assert list(first["y"]) == [8000.0, 64000.0, 512000.0]
+    ]
+    measured = {
+        "device": "cpu",
+        "lanes": {"gaussian": points},
+        "rows": points,
+        "workers": [
+            {"workers": 1, "steps_per_second": 2500.0},
+            {"workers": 2, "steps_per_second": 4000.0},
+        ],
+        "memory": [
+            {
+                "rows": rows,
+                "pool_bytes": rows * 2**20,
+                "above_empty_bytes": above,
+                "device_above_empty_bytes": 2**19 * rows,
+            }
+            for rows, above in ((1, -5), (3, 5 * 2**20))
+        ],
+    }
+    by_lanes, by_rows, by_workers, by_memory = figures.plot_scaling(measured)
+    speed, bounds, *dots = by_lanes["marks"]
+    assert list(speed["x"]) == [8, 64, 512]
+    assert list(speed["y"]) == [8000.0, 64000.0, 512000.0]
     np.testing.assert_allclose(bounds["y"], [1e5, 1 / 3e-5, 512 / 512.5])
     assert [dot["marker"] for dot in dots] == ["o", "s", "^"]
     np.testing.assert_allclose([dot["y"][0] for dot in dots], bounds["y"])
-    workers = [
-        {"workers": 1, "steps_per_second": 2500.0},
-        {"workers": 2, "steps_per_second": 4000.0},
-    ]
-    (bars,) = _scaling._workers_panel(workers)["marks"]
+    assert list(by_rows["marks"][0]["x"]) == [80, 640, 5120]
+    (bars,) = by_workers["marks"]
     assert list(bars["y"]) == [2.5, 4.0]
-    memory = [
-        {
-            "rows": rows,
-            "pool_bytes": rows * 2**20,
-            "above_empty_bytes": above,
-            "device_above_empty_bytes": 2**19 * rows,
-        }
-        for rows, above in ((1, -5), (3, 5 * 2**20))
-    ]
-    pool, twice, process, device = _scaling._memory_panel(memory)["marks"]
-    assert (list(pool["y"]), list(twice["y"])) == ([1.0, 3.0], [2.0, 6.0])
+    pool, twice, process, device = by_memory["marks"]
+    assert list(pool["y"]) == [1.0, 3.0]
+    assert list(twice["y"]) == [2.0, 6.0]
     np.testing.assert_allclose(process["y"], [2**-20, 5.0])
     np.testing.assert_allclose(device["y"], [0.5, 1.5])
-    for point in memory:
+    for point in measured["memory"]:
         del point["device_above_empty_bytes"]
-    assert len(_scaling._memory_panel(memory)["marks"]) == 3
+    assert len(figures.plot_scaling(measured)[-1]["marks"]) == 3

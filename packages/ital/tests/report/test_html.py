@@ -6,7 +6,6 @@ import pytest
 
 from ital import report
 from ital.figures import charts
-from ital.report._svg import svg
 
 LINE = charts.panel("Panel", [charts.line("ITAL", "#08306b", [0, 1], [1.0, 0.5])], y="Distance")
 
@@ -82,8 +81,14 @@ def test_a_page_says_first_what_must_be_read_first_and_leaves_empty_sections_out
     assert 'class="banner calm"' in report.page("", [], banner="People", alert=False)
 
 
+def svg(panel, name):
+    """The picture of a panel in a page's figure of this name."""
+    drawn = report.html(report.figure(name, "", [panel], ""), "")
+    return re.search("<svg.*?</svg>", drawn, re.DOTALL)[0]
+
+
 def test_a_picture_takes_the_font_and_the_colours_of_the_page():
-    drawn = svg(charts.stored(LINE), "salt")
+    drawn = svg(LINE, "salt")
     assert "var(--c08306b,#08306b)" in drawn
     assert ">Distance</text>" in drawn
     assert "font-family" not in drawn
@@ -106,7 +111,7 @@ def test_a_picture_has_words_for_readers_who_do_not_see_it():
     ],
 )
 def test_every_mark_can_be_drawn_and_names_within_it_are_its_own(mark):
-    panel = charts.stored(charts.panel("", [mark]))
+    panel = charts.panel("", [mark])
     one, two = svg(panel, "first"), svg(panel, "second")
     names = [set(re.findall(r' id="([^"]+)"', drawn)) for drawn in (one, two)]
     assert not names[0] & names[1]
