@@ -10,7 +10,7 @@ from tests.experiments.made_up import QUESTIONS, experiment
 
 
 def exams(rng, seeds, questions, repeats):
-    """Shares of right answers (repeat, seed): able learners pass easy questions, alike in an exam."""
+    """Shares of right answers (repeat, seed): able learners pass easy questions."""
     ability, difficulty = (
         rng.normal(0, 0.5, (repeats, seeds, 1)),
         rng.normal(0, 1.5, (repeats, 1, questions)),

@@ -37,7 +37,7 @@ def is_optimal(policy, transitions, reward):
 
 
 def outside(normal, others):
-    """How far a normal is from the cone of others; by Farkas' lemma 0 means that it is redundant."""
+    """How far a normal is from the cone of others; by Farkas' lemma 0 means: redundant."""
     return nnls(np.transpose(others), normal)[1]
 
 

@@ -11,7 +11,12 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from ital.select.torch import Indexed, TeachingLoader, cross_reference, precompute_reference  # noqa: E402
+from ital.select.torch import (  # noqa: E402
+    Indexed,
+    TeachingLoader,
+    cross_reference,
+    precompute_reference,
+)
 
 rng = np.random.default_rng(0)
 X = torch.tensor(rng.normal(size=(60, 4)), dtype=torch.float32)

@@ -271,9 +271,8 @@ def rectangles(height: int, width: int) -> np.ndarray:
 
 
 def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
-    """Which of the 150 rectangles on a 4 × 5 grid? A datum is a cell, as a rule one inside.
-
-    It is a rectangle game.
+    """Which of the 150 rectangles on a 4 × 5 grid?
+    A datum is a cell, as a rule one inside (a rectangle game).
 
     Args:
         height: number of rows of the grid.

@@ -188,7 +188,8 @@ def on_grid(
 
 
 def irl_dense(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, all rewards ~ U[−2, 2]; encoding shuffled. β = 25000.
+    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2];
+    the teacher's encoding is shuffled. β = 25000.
 
     Args:
         size: number of cells along a side.

@@ -60,9 +60,10 @@ def with_psnr(rules: Rules) -> Rules:
 
 
 def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> Task:
-    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel; try --lr 0.2.
+    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel
+    (nonparametric teaching); try --lr 0.2.
 
-    This is nonparametric teaching. The target f* has the picture's values on all pixels.
+    The target f* has the picture's values on all pixels.
     ``distance`` is ‖f − f*‖ in the space of the kernel.
 
     Args:
