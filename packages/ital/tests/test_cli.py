@@ -158,8 +158,20 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
 
 @pytest.mark.alone
 def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_path):
-    arguments = ["sweep", "small", "--lr", "0.01,0.1", "--beta", "0,300", "--methods", "imt,ital", "--seeds", "2",
-                 "--steps", "20"]  # fmt: skip
+    arguments = [
+        "sweep",
+        "small",
+        "--lr",
+        "0.01,0.1",
+        "--beta",
+        "0,300",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "2",
+        "--steps",
+        "20",
+    ]
     status, out, err = ital(capsys, *arguments)
     assert status == 0, err
     assert re.search(r"│ +20 │ (IMT|ITAL) ", out)

@@ -146,7 +146,8 @@ WAITING = """
 import os, signal, sys, time
 from ital.tools import processes
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it may be ignored
+# In the background of a script it may be ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def work(part):
     try:
@@ -172,7 +173,9 @@ if __name__ == "__main__":
     ],
 )
 def test_workers_end_with_their_parent_and_with_each_other(tmp_path, whom, how, saved):
-    """After Ctrl-C, or when one is killed, workers may save their results; if the parent is killed, they end."""
+    """After Ctrl-C, or when one is killed, workers may save their results; if the parent is
+    killed, they end.
+    """
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)
     command = [sys.executable, str(script), str(tmp_path / "kept-")]

@@ -94,7 +94,9 @@ def test_the_bounds_of_a_step():
 
 
 def test_the_cost_of_a_step_counts_its_products():
-    """Two looks at the mini-batch and two weighted sums, each B × K × (d+1) multiplications and additions."""
+    """Two looks at the mini-batch and two weighted sums, each B × K × (d+1) multiplications and
+    additions.
+    """
     session = scaling.endless(small_numbers(), 8)
     one, two = (_limits.cost(session, every=every) for every in (10**9, 1))
     products = 4 * 2 * 20 * 2 * 5
@@ -147,7 +149,9 @@ def test_the_fastest_block_counts_after_compilation(clock, monkeypatch):
     monkeypatch.setattr(scaling, "ENOUGH", 0.9)
 
     class Timed:
-        """Each interval takes 0.03 s, but the first block also 5 s to compile, and the second is disturbed."""
+        """Each interval takes 0.03 s, but the first block also 5 s to compile, and the second is
+        disturbed.
+        """
 
         extra = iter([5.0, 0.1, 0.0, 0.0, 0.0, 0.0])
 
@@ -158,7 +162,9 @@ def test_the_fastest_block_counts_after_compilation(clock, monkeypatch):
 
 
 def test_limits_follow_from_what_was_timed(monkeypatch):
-    """Half a second for anything; a round of a loop takes 2 ms, and 0.1 ms more for each of three kernels a link."""
+    """Half a second for anything; a round of a loop takes 2 ms, and 0.1 ms more for each of three
+    kernels a link.
+    """
     monkeypatch.setattr(_limits, "_seconds", lambda function, *arguments: 0.5)
     monkeypatch.setattr(_limits, "_loop", lambda links: (2e-3 + 3e-4 * (links - 1), 3 * links))
     limits = _limits.measure_limits()

@@ -20,7 +20,9 @@ class Clock:
 
 
 class Session:
-    """A session whose blocks take a known time: the first 7 s, later ones ``each`` s per interval in turn."""
+    """A session whose blocks take a known time: the first 7 s, later ones ``each`` s per interval
+    in turn.
+    """
 
     def __init__(self, clock, steps, each=(1.0,)):
         self.clock = clock
@@ -83,13 +85,21 @@ def test_the_report_divides_speeds(monkeypatch):
     report = bench.measure(16, 300, 9)
     assert (report["lanes"], report["steps"]) == (16, 300)
     assert report["cases"]["grid"] == {
-        "numpy_steps_per_second": 20.0, "ital_steps_per_second": 600.0, "ital_over_numpy": 30.0, "ital_seconds": 8.0,
+        "numpy_steps_per_second": 20.0,
+        "ital_steps_per_second": 600.0,
+        "ital_over_numpy": 30.0,
+        "ital_seconds": 8.0,
         "compile_seconds": 12.0,
-    }  # fmt: skip
+    }
     assert report["cases"]["rows"] == {
-        "numpy_steps_per_second": 50.0, "ital_steps_per_second": 1200.0, "ital_over_numpy": 24.0, "ital_seconds": 4.0,
-        "compile_seconds": 11.0, "floor_steps_per_second": 1920.0, "ital_over_floor_time": 1.6,
-    }  # fmt: skip
+        "numpy_steps_per_second": 50.0,
+        "ital_steps_per_second": 1200.0,
+        "ital_over_numpy": 24.0,
+        "ital_seconds": 4.0,
+        "compile_seconds": 11.0,
+        "floor_steps_per_second": 1920.0,
+        "ital_over_floor_time": 1.6,
+    }
 
 
 def test_the_estimate_of_the_time_counts_runs_and_compilations():

@@ -12,9 +12,17 @@ STEPS = np.arange(0, 2001, 100)
 START = 8.0
 # The distance left at the end, as in the paper.
 PAPER = {
-    "batch": 0.8, "sgd": 0.8, "imt": 0.7, "ital": 0.05, "ital-2": 0.3, "ital-5": 0.2, "ital-10": 0.12, "ital-15": 0.08,
-    "imt-matched": 0.3, "batch-matched": 0.35,
-}  # fmt: skip
+    "batch": 0.8,
+    "sgd": 0.8,
+    "imt": 0.7,
+    "ital": 0.05,
+    "ital-2": 0.3,
+    "ital-5": 0.2,
+    "ital-10": 0.12,
+    "ital-15": 0.08,
+    "imt-matched": 0.3,
+    "batch-matched": 0.35,
+}
 UNEVEN = np.array([0, 130, 260, 400, 650, 700, 1200, 1500, 1530, 2000, 2400])
 QUESTIONS = 30
 
@@ -40,8 +48,9 @@ def experiment(
     centred=False,
     **attributes,
 ):
-    """Curves that fall from 8 to a share of it, with noise that methods share (as mini-batches do) and a little of
-    their own; the loss is half the distance.
+    """Curves that fall from 8 to a share of it; the loss is half the distance.
+
+    Their noise is shared by the methods (as mini-batches are), with a little of their own.
 
     ``rough`` makes every value different from its neighbours along every axis, the starts of seeds
     and methods included, and adds an accuracy, measured at every other step. ``seeds`` are a number
@@ -119,7 +128,8 @@ LRS, BETAS = (0.003, 0.01, 0.03, 0.1), (0.0, 50.0, 500.0)
 
 
 def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", whole=False):
-    """A sweep in which no two values are equal, with seeds that were not run and others that diverged.
+    """A sweep in which no two values are equal, with seeds that were not run and others that
+    diverged.
 
     ``lead`` is how far the aware methods are ahead: with 0, the naive ones are. A ``whole`` sweep
     has no gaps. Of an accuracy, more is better.

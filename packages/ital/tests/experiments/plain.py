@@ -1,4 +1,6 @@
-"""Plain second computations of the numbers of an experiment, from tables with labels instead of axes."""
+"""Plain second computations of the numbers of an experiment, from tables with labels instead of
+axes.
+"""
 
 from types import SimpleNamespace
 
@@ -7,7 +9,9 @@ from scipy import stats
 
 
 def table(evidence, method, metric=None):
-    """The values of a method: a row per seed, a column per step at which the metric was measured."""
+    """The values of a method: a row per seed, a column per step at which the metric was
+    measured.
+    """
     rows = evidence.curves[metric or main(evidence)].sel(learner=method).to_pandas()
     assert (rows.index.name, rows.columns.name) == ("seed", "step")
     return rows.dropna(axis="columns", how="all")

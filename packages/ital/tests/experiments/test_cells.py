@@ -122,7 +122,10 @@ def test_a_cell_travels_as_plain_values(tmp_path):
 
 def test_a_machine_with_other_data_is_refused(tmp_path, monkeypatch):
     cell = pickle.dumps(missing_cells(curves(), None, Chunks(2, 2))[0])
-    other = lambda **options: small_classes(**options)._replace(name="small", data_version="2")  # noqa: E731
+
+    def other(**options):
+        return small_classes(**options)._replace(name="small", data_version="2")
+
     monkeypatch.setitem(tasks.REGISTRY, "small", other)
     with pytest.raises(InputError, match="data_version = 2, not 1"):
         _cells.compute_cell(pickle.loads(cell), tmp_path)

@@ -1,4 +1,6 @@
-"""The numbers of a result that grows: every lane in its place, the time of all calls, pictures of one seed."""
+"""The numbers of a result that grows: every lane in its place, the time of all calls, pictures of
+one seed.
+"""
 
 import itertools
 import json
@@ -181,7 +183,9 @@ def test_the_time_of_a_result_is_that_of_all_calls(tmp_path):
 
 
 def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypatch):
-    """The clock ticks once a reading: 7 seconds in the first part, 5 in the second, thousands between them."""
+    """The clock ticks once a reading: 7 seconds in the first part, 5 in the second, thousands
+    between them.
+    """
 
     def clock(begin, tick):
         times = itertools.count(begin, tick)

@@ -60,7 +60,9 @@ def made(tmp_path):
 
 
 def is_worker(command):
-    """Whether a child is one of Dask's workers, which rename themselves where setproctitle is installed."""
+    """Whether a child is one of Dask's workers, which rename themselves where setproctitle is
+    installed.
+    """
     return any(name in " ".join(command) for name in ("spawn_main", "dask worker"))
 
 
@@ -97,7 +99,9 @@ def swept(out, seeds, lrs, engine=None, task="slow"):
 
 
 def kill_while_sweeping(tmp_path, seeds, lrs, **kills):
-    """A sweep of seeds × lrs cells on two workers that are killed, compared with an undisturbed sweep."""
+    """A sweep of seeds × lrs cells on two workers that are killed, compared with an undisturbed
+    sweep.
+    """
     (tmp_path / "worlds.log").write_text("")
     killer = Killer(**kills)
     killer.start()
@@ -133,7 +137,9 @@ def test_many_cells_and_many_kills(tmp_path, workers, capsys):
 
 @contextlib.contextmanager
 def scheduler(tmp_path, port):
-    """A scheduler and two workers, each a separate process as on a real cluster; yields the scheduler's."""
+    """A scheduler and two workers, each a separate process as on a real cluster; yields the
+    scheduler's.
+    """
     at = f"tcp://127.0.0.1:{port}"
     environment = {**os.environ, "PYTHONPATH": str(Path(parts.__file__).parents[2])}
     start = functools.partial(
@@ -152,8 +158,19 @@ def scheduler(tmp_path, port):
         "--port",
         str(port),
     ]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", at, "--nthreads", "1", "--no-dashboard",
-              "--resources", "GPU=1", "--preload", "tests.experiments.parts"]  # fmt: skip
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        at,
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--resources",
+        "GPU=1",
+        "--preload",
+        "tests.experiments.parts",
+    ]
     processes = [start([*dask, "--no-dashboard"]), start(worker), start(worker)]
     try:
         yield processes[0]
@@ -168,8 +185,26 @@ def scheduler(tmp_path, port):
 def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(
     tmp_path, workers, capsys, monkeypatch
 ):
-    command = ["sweep", "slow", "--lr", "0.01,0.02,0.03", "--beta", "0", "--methods", "imt", "--seeds", "20",
-               "--steps", "20", "--points-per-cell", "1", "--seeds-per-cell", "1", "--resource", "GPU"]  # fmt: skip
+    command = [
+        "sweep",
+        "slow",
+        "--lr",
+        "0.01,0.02,0.03",
+        "--beta",
+        "0",
+        "--methods",
+        "imt",
+        "--seeds",
+        "20",
+        "--steps",
+        "20",
+        "--points-per-cell",
+        "1",
+        "--seeds-per-cell",
+        "1",
+        "--resource",
+        "GPU",
+    ]
     (tmp_path / "worlds.log").write_text("")
     with scheduler(tmp_path, 18786) as process:
 

@@ -56,8 +56,17 @@ def test_files_are_as_promised(tmp_path):
     assert curves["learner"].values.tolist() == ["imt", "ital", "ital-2"]
     assert curves["step"].values.tolist() == [0, 10, 20, 30, 40]
     assert len(curves["distance"].attrs["floor"]) == 3
-    expected = {"task": "small", "teacher": "cooperative", "beta": 300.0, "lr": 0.01, "init": "uniform", "steps": 40,
-                "batch_size": 20, "label_noise": 0.0, "data_version": "1"}  # fmt: skip
+    expected = {
+        "task": "small",
+        "teacher": "cooperative",
+        "beta": 300.0,
+        "lr": 0.01,
+        "init": "uniform",
+        "steps": 40,
+        "batch_size": 20,
+        "label_noise": 0.0,
+        "data_version": "1",
+    }
     assert {name: curves.attrs[name] for name in expected} == expected
     assert {"ital_version", "jax_version", "python_version", "seconds", "device"} <= set(
         curves.attrs
@@ -367,9 +376,8 @@ def test_methods_that_an_older_version_of_the_teacher_taught_are_named(tmp_path,
         Settings(**{**QUICK, "methods": ("imt",)}), tmp_path, draw=False, say=said.append
     )
     assert again.lanes_computed == 3
-    assert said == [
-        "ital, ital-2: computed by an earlier version of the teacher; name them to compute them again"
-    ]
+    (line,) = said
+    assert line.startswith("ital, ital-2: computed by an earlier version of the teacher")
     said.clear()
     again = experiments.run(Settings(**QUICK), tmp_path, draw=False, say=said.append)
     assert (again.lanes_computed, said) == (6, [])
@@ -413,7 +421,9 @@ def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
 
 
 def test_files_of_earlier_versions_are_read_and_continued(tmp_path):
-    """Their dimension of methods was called ``method``, which xarray takes for an argument of its own."""
+    """Their dimension of methods was called ``method``, which xarray takes for an argument of its
+    own.
+    """
     settings = Settings("regression", methods=("imt",), seeds=2, steps=10)
     file = experiments.run(settings, tmp_path).files[0].with_name("curves.nc")
     before = experiments.load_curves(file)

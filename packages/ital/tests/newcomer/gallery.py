@@ -1,4 +1,6 @@
-"""Every figure of the package, small and large, from made-up numbers; and the texts that overlap or are cut."""
+"""Every figure of the package, small and large, from made-up numbers; and the texts that overlap
+or are cut.
+"""
 
 import numpy as np
 
@@ -7,7 +9,10 @@ from ital import figures, learners, tasks
 from ital.figures import charts
 from tests.newcomer import made_up
 
-LONG = "A task of one's own with a title that is rather long for a figure of a single panel, and then some"
+LONG = (
+    "A task of one's own with a title that is rather long for a figure of a single panel, "
+    "and then some"
+)
 TEN = (*learners.PAPER, "imt-matched", "a-method-with-a-long-name-of-its-own")
 
 
@@ -70,13 +75,21 @@ def bars(names, words="***"):
 def scaling():
     bounds = {"memory": 0.01, "arithmetic": 0.02, "launch": 0.03}
     point = {"steps_per_second": 1e4, "bounds": bounds, "bound": "memory"}
-    return figures.plot_scaling({
-        "device": "one NVIDIA H200 GPU of 139 GiB, 16 CPU cores, JAX 0.7.1, driver 550.54.15",
-        "lanes": {name: [{**point, "lanes": n} for n in (8, 160, 2560)] for name in ("regression", "gaussian")},
-        "rows": [{**point, "rows": n, "lanes": 160} for n in (1000, 100_000)],
-        "workers": [{"workers": n, "steps_per_second": 1e4 * n} for n in (1, 2, 4, 8, 16)],
-        "memory": [{"rows": n, "pool_bytes": 400 * n, "above_empty_bytes": 900 * n} for n in (1000, 100_000)],
-    })  # fmt: skip
+    return figures.plot_scaling(
+        {
+            "device": "one NVIDIA H200 GPU of 139 GiB, 16 CPU cores, JAX 0.7.1, driver 550.54.15",
+            "lanes": {
+                name: [{**point, "lanes": n} for n in (8, 160, 2560)]
+                for name in ("regression", "gaussian")
+            },
+            "rows": [{**point, "rows": n, "lanes": 160} for n in (1000, 100_000)],
+            "workers": [{"workers": n, "steps_per_second": 1e4 * n} for n in (1, 2, 4, 8, 16)],
+            "memory": [
+                {"rows": n, "pool_bytes": 400 * n, "above_empty_bytes": 900 * n}
+                for n in (1000, 100_000)
+            ],
+        }
+    )
 
 
 FIGURES = {

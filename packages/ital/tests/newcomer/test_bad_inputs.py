@@ -1,4 +1,6 @@
-"""Bad input on the command line and in Python: one line that helps, status 2 or InputError, and nothing written."""
+"""Bad input on the command line and in Python: one line that helps, status 2 or InputError, and
+nothing written.
+"""
 
 import json
 import os
@@ -79,7 +81,9 @@ def test_what_has_no_end_is_not_read(words, kind, tmp_path, monkeypatch, capsys)
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """The messages for a user without a type checker (the tests' own would raise first); the folder stays empty."""
+    """The messages for a user without a type checker (the tests' own would raise first); the
+    folder stays empty.
+    """
     folder = tmp_path_factory.mktemp("user")
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}

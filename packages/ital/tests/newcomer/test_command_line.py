@@ -71,7 +71,9 @@ def test_the_progress_line_is_not_redrawn_in_the_output_of_a_notebook_cell(monke
 
 @pytest.mark.parametrize("wait", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
-    """As in a terminal: every process of the group gets the signal, while workers start or while they work."""
+    """As in a terminal: every process of the group gets the signal, while workers start or while
+    they work.
+    """
     pytest.importorskip("distributed")
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     sweep = [
@@ -88,9 +90,12 @@ def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "ital", *sweep, "--workers", "2", "--out", str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         start_new_session=True,
-    )  # fmt: skip
+    )
     said = process.stderr.readline()
     assert said.startswith("one seed per cell")
     time.sleep(wait)

@@ -76,10 +76,11 @@ def test_what_diverged_is_said_in_one_line():
     with pytest.warns(DivergenceWarning) as caught:
         ital.teach(task(), learner=["imt", "ital"], lr=1e30, **SMALL)
     (warning,) = caught
-    assert str(warning.message) == (
-        "IMT diverged: values are not finite from step 10 on (2 of 2 seeds). Try a smaller lr or beta. "
-        "ITAL diverged: values are not finite from step 10 on (2 of 2 seeds). Try a smaller lr or beta."
-    )
+    for label in ("IMT", "ITAL"):
+        said = f"{label} diverged: values are not finite from step 10 on (2 of 2 seeds)."
+        assert said in str(warning.message)
+    assert "Try a smaller lr or beta." in str(warning.message)
+    assert "\n" not in str(warning.message)
 
 
 def test_ital_run_says_in_one_line_what_diverged(capsys, tmp_path, monkeypatch):
@@ -88,8 +89,9 @@ def test_ital_run_says_in_one_line_what_diverged(capsys, tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["run", "small", "--methods", "imt", *sizes, "--lr", "1e30", "--out", str(tmp_path)])
     assert ended.value.code == 0
-    line = "IMT diverged: values are not finite from step 10 on (2 of 2 seeds). Try a smaller --lr or --beta."
-    assert line in capsys.readouterr().out.splitlines()
+    said = "IMT diverged: values are not finite from step 10 on (2 of 2 seeds)."
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(said)]
+    assert line.endswith("Try a smaller --lr or --beta.")
 
 
 def test_a_start_that_the_model_would_ignore_is_refused():
@@ -208,7 +210,7 @@ def test_methods_are_given_to_teach_as_learner(name):
 def test_more_seeds_than_memory_are_refused_before_they_are_listed():
     with pytest.raises(InputError) as error:
         ital.teach(task(), learner="imt", steps=10, seeds=10**12)
-    text = r"curves of 1000000000000 seeds, 1 methods and 3 measurements need at least [\d,.]+ GiB of memory, but .* free"
+    text = r"curves of 1000000000000 seeds, .* need at least [\d,.]+ GiB of memory, but .* free"
     assert re.match(text, one_line(error))
 
 
@@ -256,10 +258,10 @@ def test_an_automatic_beta_that_leaves_awareness_behind_is_named():
     imt, worst = (
         float(curves["loss"].sel(learner=name).isel(step=-1).mean()) for name in ("imt", "ital")
     )
-    assert results.behind_note(curves) == (
-        f"ITAL ends behind IMT with an automatic beta (loss {number(worst)} against {number(imt)}): "
-        "its awareness step misleads here. Try a smaller beta or lr, or sweep both."
-    )
+    note = results.behind_note(curves)
+    assert note.startswith("ITAL ends behind IMT with an automatic beta")
+    assert f"(loss {number(worst)} against {number(imt)})" in note
+    assert note.endswith("Try a smaller beta or lr, or sweep both.")
     assert results.behind_note(curves.rename(loss="accuracy"), ["accuracy"]) is None
     contrary = curves.assign(accuracy=curves["loss"])
     assert results.behind_note(contrary, ["accuracy"]) is None  # the measures disagree

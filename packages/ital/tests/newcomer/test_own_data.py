@@ -162,8 +162,8 @@ def test_what_is_inferred_is_printed_once_unless_quiet(capsys):
     from_arrays(X, y=CLASSES, name="mine", l2=2.0)
     err = capsys.readouterr().err
     assert err == (
-        "mine: classification, 3 classes (0, 1, 2); 45 rows for teaching, 15 for testing; columns standardised; "
-        "targets fitted by LogisticRegression(C=0.5)\n"
+        "mine: classification, 3 classes (0, 1, 2); 45 rows for teaching, 15 for testing; "
+        "columns standardised; targets fitted by LogisticRegression(C=0.5)\n"
     )
     made(X, y=CLASSES)
     assert capsys.readouterr().err == ""

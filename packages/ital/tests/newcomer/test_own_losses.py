@@ -1,4 +1,6 @@
-"""Own data with losses and weights of one's own, judged by class, and the way back to the units of the data."""
+"""Own data with losses and weights of one's own, judged by class, and the way back to the units of
+the data.
+"""
 
 import jax
 import jax.numpy as jnp

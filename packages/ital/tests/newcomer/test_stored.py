@@ -173,7 +173,24 @@ def test_the_command_line_writes_tables(tmp_path):
         len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2
     )  # never out of date
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["sweep", "regression", "--lr", "0.001", "--beta", "0", "--methods", "imt", "--seeds", "2",
-                  "--steps", "10", "--csv", "--out", str(tmp_path)])  # fmt: skip
+        cli.main(
+            [
+                "sweep",
+                "regression",
+                "--lr",
+                "0.001",
+                "--beta",
+                "0",
+                "--methods",
+                "imt",
+                "--seeds",
+                "2",
+                "--steps",
+                "10",
+                "--csv",
+                "--out",
+                str(tmp_path),
+            ]
+        )
     assert stopped.value.code == 0
     assert (tmp_path / "regression/cooperative/sweep.csv").exists()

@@ -1,4 +1,6 @@
-"""Parts and numbers of the wrong kind: python -m tests.newcomer.wrong_parts prints each error message, as JSON."""
+"""Parts and numbers of the wrong kind: python -m tests.newcomer.wrong_parts prints each error
+message, as JSON.
+"""
 
 import json
 

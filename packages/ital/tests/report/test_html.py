@@ -220,6 +220,13 @@ def test_a_table_shows_its_numbers_to_the_right_and_the_best_in_bold():
     cells = re.findall(r"<t[dh]([^>]*)>(\w)</t[dh]>", page)
     plain, right, best = "", ' class="number"', ' class="number best"'
     assert [(kind.replace(' scope="col"', ""), word) for kind, word in cells] == [
-        (plain, "a"), (right, "b"), (right, "c"), (plain, "x"), (right, "1"), (right, "2"), (plain, "y"), (right, "3"),
+        (plain, "a"),
+        (right, "b"),
+        (right, "c"),
+        (plain, "x"),
+        (right, "1"),
+        (right, "2"),
+        (plain, "y"),
+        (right, "3"),
         (best, "4"),
-    ]  # fmt: skip
+    ]
