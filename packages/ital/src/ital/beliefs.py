@@ -8,16 +8,22 @@ Bayes' rule, θ ← θ·P_T(d|·)/Σ. Players differ only in P_T:
 - :func:`pedagogical`: P_T(d|h) ∝ P_L(h|d)^α with P_L(h|d) ∝ P_T(d|h)·θ(h), some rounds of it
   (Shafto et al. 2014);
 - :func:`scbi`: P_T(d|h) = T(d,h)/θ(h), T = M scaled to row sums 1/n and column sums θ (Wang et al.
-  2020).
+  2020);
+- :func:`unsure`: pedagogy by a teacher that mixes over what the learner may believe.
+
+Data may be preferred whatever they say: an :class:`Offer` adds a base measure and a cost per datum.
 
 Matrices and beliefs are logarithms throughout: late in a run beliefs are far below the smallest
 number of a float.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ital.gradients import HIGHEST
 from ital.tools.types import Array, Float, Scalar
@@ -29,6 +35,98 @@ LogBelief = Float[Array, " m"]
 CERTAIN = 100.0
 # The most iterations of Sinkhorn; a matrix that is nearly a permutation would need more.
 MOST_SCALINGS = 1000
+# Log-likelihood of an impossible datum: a sum of beliefs stays finite.
+IMPOSSIBLE = -1e5
+# Of a row in the scaling, against the smallest: rows that cannot get their sum end here.
+LARGEST_FACTOR = 1e30
+
+
+class Offer(NamedTuple):
+    """The data that a teacher may show, where some are preferred whatever they say.
+
+    Attributes:
+        log_m: log M (n, m).
+        log_base: the logarithm of the base measure b over data (n,).
+        cost: the cost c of showing each datum (n,), in units of log belief.
+    """
+
+    log_m: Any
+    log_base: Any
+    cost: Any
+
+
+class Lessons(NamedTuple):
+    """Lessons of several data, in any order.
+
+    Attributes:
+        counts: how often each lesson shows each datum (lessons, n).
+        size: the number of data in each lesson (lessons,).
+        likelihoods: P(lesson|h) (lessons, m), all sizes equally likely.
+    """
+
+    counts: np.ndarray
+    size: np.ndarray
+    likelihoods: np.ndarray
+
+
+def lessons(likelihoods: Any, sizes: Sequence[int]) -> Lessons:
+    """Return all lessons of some sizes: which data they show, and how likely each hypothesis makes
+    them.
+
+    Args:
+        likelihoods: M (n, m), each column a distribution over data.
+        sizes: the numbers of data that a lesson may have.
+
+    Returns:
+        The lessons, the smallest first. P(lesson|h) is multinomial within a size.
+
+    Example:
+        >>> turtles = ital.beliefs.lessons([[0.7, 0.3], [0.3, 0.7]], sizes=[1, 2])
+        >>> turtles.counts.tolist()
+        [[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
+    """
+    from scipy.special import gammaln, xlogy
+
+    matrix = np.asarray(likelihoods, float)
+    data = np.arange(len(matrix))
+    shown = [
+        chosen for size in sizes for chosen in itertools.combinations_with_replacement(data, size)
+    ]
+    counts = np.array([np.bincount(chosen, minlength=len(data)) for chosen in shown])
+    size = counts.sum(axis=1)
+    orders = gammaln(size + 1) - gammaln(counts + 1).sum(axis=1)
+    # 0·log 0 is 0: a lesson without an impossible datum is possible.
+    logs = xlogy(counts[:, :, None], matrix).sum(axis=1) + orders[:, None]
+    return Lessons(counts, size, np.exp(logs) / len(sizes))
+
+
+def log_likelihoods(likelihoods: Any) -> np.ndarray:
+    """Return log M, with a very small number in the place of log 0.
+
+    Beliefs are then those of the limit of small likelihoods: an impossible datum excludes a
+    hypothesis as long as others make it possible; if none does, those hypotheses stay that it
+    contradicts least often.
+
+    Args:
+        likelihoods: M (n, m).
+
+    Returns:
+        log M (n, m), at least ``IMPOSSIBLE``.
+    """
+    matrix = np.asarray(likelihoods, float)
+    return np.log(matrix, where=matrix > 0, out=np.full(matrix.shape, IMPOSSIBLE))
+
+
+def offered(data: Any) -> Offer:
+    """Return what may be shown with its base measure and its cost, None where there is neither.
+
+    Args:
+        data: log M (n, m), or an :class:`Offer`.
+
+    Returns:
+        The three parts.
+    """
+    return data if isinstance(data, Offer) else Offer(data, None, None)
 
 
 def posterior(belief: LogBelief, log_likelihoods: LogBelief) -> LogBelief:
@@ -44,30 +142,31 @@ def posterior(belief: LogBelief, log_likelihoods: LogBelief) -> LogBelief:
     return jax.nn.log_softmax(belief + log_likelihoods)
 
 
-def literal(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
+def literal(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
     """Return P_T = M: data are drawn from the hypothesis, with no intention.
 
     Args:
-        log_m: log M (n, m).
+        log_m: log M (n, m), or an offer; base measure and cost have no effect.
         belief: log θ (m,), not used.
 
     Returns:
         log P_T (n, m).
     """
-    return log_m
+    return offered(log_m).log_m
 
 
 def pedagogical(
-    log_m: LogMatrix, belief: LogBelief, alpha: Scalar | float, rounds: Scalar | int
+    log_m: LogMatrix | Offer, belief: LogBelief, alpha: Scalar | float, rounds: Scalar | int
 ) -> LogMatrix:
     """Return P_T(d|h) ∝ P_L(h|d)^α, P_L(h|d) ∝ P_T(d|h)·θ(h), begun with P_T = M.
 
     One round is a teacher of a naive learner, with rationality α. With α = 1 the rounds converge to
     :func:`scbi`. With α < 1 they forget M; with α > 1 they end in a code, in which each hypothesis
-    is uniform over a few data.
+    is uniform over a few data. A base measure b and a cost c make it
+    P_T(d|h) ∝ b(d)·exp(α·(log P_L(h|d) − c(d))).
 
     Args:
-        log_m: log M (n, m).
+        log_m: log M (n, m), or an offer.
         belief: log θ (m,).
         alpha: the rationality α.
         rounds: number of rounds.
@@ -79,28 +178,73 @@ def pedagogical(
     def one_round(_: Array, log_t: Array) -> Array:
         # θ(h)^α is a factor of a whole column, so only P(d) = Σ_h P_T(d|h)·θ(h) changes P_T.
         log_p = jax.nn.logsumexp(log_t + belief, axis=1, keepdims=True)
-        return jax.nn.log_softmax(alpha * (log_t - log_p), axis=0)
+        return jax.nn.log_softmax(_preferred(offer, alpha, log_t - log_p), axis=0)
 
-    return jax.lax.fori_loop(0, jnp.asarray(rounds, int), one_round, log_m)
+    offer = offered(log_m)
+    return jax.lax.fori_loop(0, jnp.asarray(rounds, int), one_round, offer.log_m)
 
 
-def scbi(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
+def unsure(
+    log_m: LogMatrix | Offer,
+    beliefs: Float[Array, "k m"],
+    log_weights: Float[Array, " k"],
+    alpha: Scalar | float,
+) -> LogMatrix:
+    """Return P_T(d|h) ∝ b(d)·exp(α·(Σ_k w_k log P_L^k(h|d) − c(d))): one round, with K beliefs that the
+    learner may have.
+
+    The teacher weighs the learners that it may have before it, and shows what helps them on average
+    (after Chen, Palacci, Vélez, Hawkins and Gershman 2024). With one belief it is
+    :func:`pedagogical`.
+
+    Args:
+        log_m: log M (n, m), or an offer.
+        beliefs: log θ_k of each possible learner (K, m).
+        log_weights: log w_k (K,), normalised.
+        alpha: the rationality α.
+
+    Returns:
+        log P_T (n, m).
+    """
+    offer = offered(log_m)
+    # θ_k(h) is a factor of a whole column, so log P_L^k(h|d) may do without it.
+    log_p = jax.nn.logsumexp(offer.log_m[None] + beliefs[:, None, :], axis=2)
+    expected = jnp.exp(log_weights) @ log_p
+    return jax.nn.log_softmax(_preferred(offer, alpha, offer.log_m - expected[:, None]), axis=0)
+
+
+def _preferred(offer: Offer, alpha: Scalar | float, log_learned: Array) -> Array:
+    """Return α·(log P_L − c) + log b, up to a constant of each column."""
+    if offer.log_base is None:
+        return alpha * log_learned
+    return alpha * (log_learned - offer.cost[:, None]) + offer.log_base[:, None]
+
+
+def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
     """Return P_T(d|h) = T(d,h)/θ(h), where T is M scaled to row sums 1/n and column sums θ.
 
     With T(d,h) = u(d)·M(d,h)·w(h)·θ(h), Sinkhorn's iteration is w ← 1/(Mᵀu), u ← 1/(n·M(θw)). It
     never divides by θ, so that hypotheses with a belief of practically zero keep their exact odds.
-    It ends when the row sums are right up to rounding.
+    It ends when the row sums are right up to rounding. With an offer the row sums are
+    ∝ b(d)·exp(−c(d)) instead of 1/n.
+
+    Impossible data may leave no scaling: a row gets no more mass than its hypotheses have belief.
+    The result is then the limit of the iteration, in which such rows take all they can get.
 
     Args:
-        log_m: log M (n, m), finite.
+        log_m: log M (n, m), finite, or an offer.
         belief: log θ (m,), normalised.
 
     Returns:
         log P_T (n, m).
     """
-    m = jnp.exp(log_m)
+    offer = offered(log_m)
+    m = jnp.exp(offer.log_m)
     theta = jnp.exp(belief)
-    rows = m.shape[0]
+    rows: Any = m.shape[0]
+    if offer.log_base is not None:
+        # 1 over the sum of each row, which is n without an offer.
+        rows = jnp.exp(-jax.nn.log_softmax(offer.log_base - offer.cost))
     close = 10 * jnp.finfo(m.dtype).eps
 
     # The state is (u, the largest error of a row sum, number of iterations).
@@ -108,16 +252,32 @@ def scbi(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
         u, _, count = state
         w = 1 / jnp.matmul(u, m, precision=HIGHEST)
         row_sums = rows * u * jnp.matmul(m, theta * w, precision=HIGHEST)
-        return u / row_sums, jnp.max(jnp.abs(row_sums - 1)), count + 1
+        return *_bounded(u, u / row_sums, row_sums), count + 1
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         _, error, count = state
         return (error > close) & (count < MOST_SCALINGS)
 
-    first = (jnp.ones(rows, m.dtype), jnp.full((), jnp.inf, m.dtype), jnp.zeros((), int))
+    first = (jnp.ones(m.shape[0], m.dtype), jnp.full((), jnp.inf, m.dtype), jnp.zeros((), int))
     u, _, _ = jax.lax.while_loop(unfinished, scaled, first)
     # w and θ are factors of whole columns: normalising each column replaces them.
-    return jax.nn.log_softmax(jnp.log(u)[:, None] + log_m, axis=0)
+    return jax.nn.log_softmax(jnp.log(u)[:, None] + offer.log_m, axis=0)
+
+
+def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array]:
+    """Return row factors that stay finite, and how far the rows are from their sums.
+
+    The factor of a row that cannot get its sum grows for ever, against all others. It ends at a
+    bound, and the others count as settled when they no longer change against each other. Without
+    such rows nothing is rescaled.
+    """
+    smallest = jnp.min(after)
+    unbounded = after > LARGEST_FACTOR * smallest
+    any_unbounded = jnp.any(unbounded)
+    rescaled = after / jnp.where(any_unbounded, smallest, 1.0)
+    bounded = jnp.where(unbounded, LARGEST_FACTOR, rescaled)
+    gaps = jnp.where(any_unbounded, jnp.abs(bounded / before - 1), jnp.abs(row_sums - 1))
+    return bounded, jnp.max(jnp.where(unbounded, 0.0, gaps))
 
 
 def limiting_rate(
@@ -147,4 +307,17 @@ def limiting_rate(
     return jnp.min(jnp.where(is_target, jnp.inf, divergences))
 
 
-__all__ = ["limiting_rate", "literal", "pedagogical", "posterior", "scbi"]
+__all__ = [
+    "IMPOSSIBLE",
+    "Lessons",
+    "Offer",
+    "lessons",
+    "limiting_rate",
+    "literal",
+    "log_likelihoods",
+    "offered",
+    "pedagogical",
+    "posterior",
+    "scbi",
+    "unsure",
+]

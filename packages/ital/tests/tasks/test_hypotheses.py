@@ -232,7 +232,7 @@ def test_beliefs_are_drawn_as_cells_without_arrows():
 @pytest.mark.parametrize(
     ("matrix", "options", "words"),
     [
-        ([[0.5, 1.0], [0.5, 0.0]], {}, "must be positive"),
+        ([[0.5, 1.5], [0.5, -0.5]], {}, "must be finite and not negative"),
         ([[0.5, 0.9], [0.5, 0.2]], {}, "column 1 of the likelihoods sums to 1.1"),
         ([[0.5, 0.5], [0.5, 0.5]], {}, "two columns of the likelihoods are equal"),
         ([[1.0, 1.0]], {}, "at least 2 data and 2 hypotheses"),

@@ -9,6 +9,7 @@ people.
 
 from ital.fit._choices import Choices, cross, from_arrays, read
 from ital.fit._fit import Fit, cross_validate, fit, fit_people, select_models
+from ital.fit._hypotheses import Hypotheses
 from ital.fit._likelihood import (
     LARGEST,
     Maximum,
@@ -26,6 +27,7 @@ __all__ = [
     "LARGEST",
     "Choices",
     "Fit",
+    "Hypotheses",
     "Maximum",
     "Model",
     "Picks",

@@ -87,7 +87,16 @@ def draw_shares(fit: Fit, of: str, by: str | None) -> "Figure":
             own = rows[rows["source"] == name]
             if name == OBSERVED:
                 width = 0.8 * float(np.diff(at).min(initial=1.0))
-                marks.append(charts.bars(name, colour, at, own["share"], own["sem"], width=width))
+                marks.append(
+                    charts.bars(
+                        name,
+                        colour,
+                        at,
+                        own["share"].to_numpy(),
+                        own["sem"].to_numpy(),
+                        width=width,
+                    )
+                )
             else:
                 marks.append(charts.line(name, colour, at, own["share"].to_numpy()))
         ticks = None

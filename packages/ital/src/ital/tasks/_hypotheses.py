@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ital.beliefs import Offer, log_likelihoods, offered
 from ital.errors import InputError
 from ital.gradients import Gradients, autodiff
 from ital.models import Init
@@ -23,15 +24,20 @@ from ital.tools.types import Array, PRNGKeyArray, Scalar
 
 
 class Likelihoods(NamedTuple):
-    """What both players know.
+    """What a player knows.
 
     Attributes:
         log_m: the likelihoods log M(d,h), (n, m).
-        log_prior: the logarithm of the prior (m,).
+        log_prior: the logarithm of the prior (m,). On the teacher's side what the teacher thinks
+            that the learner believes, (m,) or (K, m) for K possible learners.
+        log_base: the logarithm of a base measure over data (n,), or None.
+        cost: the cost of each datum (n,), or None.
     """
 
     log_m: Any
     log_prior: Any
+    log_base: Any = None
+    cost: Any = None
 
 
 def start_belief(key: PRNGKeyArray, init: Init, world: World) -> Array:
@@ -48,19 +54,22 @@ def draw_data(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
     return jax.random.permutation(key, data)[:batch_size]
 
 
-def likelihoods_of(side: Likelihoods, rows: Array) -> Array:
-    """Return log P(d|h, d is in the mini-batch) (B, m)."""
-    return jax.nn.log_softmax(side.log_m[rows], axis=0)
+def likelihoods_of(side: Likelihoods, rows: Array) -> Array | Offer:
+    """Return log P(d|h, d is in the mini-batch) (B, m), as an offer if some data are preferred."""
+    log_m = jax.nn.log_softmax(side.log_m[rows], axis=0)
+    if side.log_base is None:
+        return log_m
+    return Offer(log_m, side.log_base[rows], side.cost[rows])
 
 
-def report_belief(params: Array, examples: Array, previous: None) -> Array:
+def report_belief(params: Array, examples: Array | Offer, previous: None) -> Array:
     """Return the learner's log belief (m,): it reports all that it knows."""
     return params
 
 
 def raised_log_belief(
     belief: Array,
-    examples: Array,
+    examples: Array | Offer,
     target: Array,
     lr: Scalar,
 ) -> Array:
@@ -70,7 +79,7 @@ def raised_log_belief(
     volume of the loss −log P(d), over 2η. It is computed from the odds against h*, which tell data
     apart when the belief in h* is 1 up to rounding.
     """
-    joint = examples + belief  # log θ(h)M(d,h), (B, m)
+    joint = offered(examples).log_m + belief  # log θ(h)M(d,h), (B, m)
     is_target = jnp.arange(joint.shape[1]) == target
     others = jnp.where(is_target, -jnp.inf, joint)
     log_odds_against = jax.nn.logsumexp(others, axis=1) - joint[:, target]
@@ -78,12 +87,12 @@ def raised_log_belief(
     return -jax.nn.softplus(log_odds_against) - belief[target]
 
 
-def surprise(params: Array, row: Array) -> Array:
+def surprise(params: Array, row: Array | Offer) -> Array:
     """Return −log P(d) = −log Σ_h θ(h)M(d,h)."""
-    return -jax.nn.logsumexp(row + jax.nn.log_softmax(params))
+    return -jax.nn.logsumexp(offered(row).log_m + jax.nn.log_softmax(params))
 
 
-def surprise_gradients(params: Array, examples: Array, belief: Array) -> Gradients:
+def surprise_gradients(params: Array, examples: Array | Offer, belief: Array) -> Gradients:
     """Return the surprise of each datum and its gradients.
 
     No learner of this world steps along them.
@@ -120,6 +129,9 @@ def from_likelihoods(
     *,
     target: int | None = None,
     prior: ArrayLike | None = None,
+    teacher_prior: ArrayLike | None = None,
+    base: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
     name: str = "own-hypotheses",
     title: str = "",
     settings: Mapping[str, Any] | None = None,
@@ -128,9 +140,16 @@ def from_likelihoods(
     """Make a task from your own likelihoods M(d,h) = P(d|h): rows are data, columns hypotheses.
 
     Args:
-        likelihoods: the matrix (n, m); all positive, each column sums to 1.
+        likelihoods: the matrix (n, m); each column sums to 1. Data may be impossible: see
+            :func:`ital.beliefs.log_likelihoods`. For lessons of several data see
+            :func:`ital.beliefs.lessons`.
         target: the hypothesis h* to teach, from 0; None draws one for each seed.
         prior: the belief before the first datum (m,), positive; None for equal beliefs.
+        teacher_prior: what the teachers ``scbi:prior`` and ``unsure`` think that the learner
+            believes before the first datum, (m,) or (K, m) for K equally likely learners; None for
+            the learner's own prior.
+        base: a base measure over data (n,), positive; None for 1.
+        cost: the cost of showing each datum (n,), in units of log belief; None for 0.
         name: name of the task.
         title: its name in figures; empty for one with the size of the matrix.
         settings: what distinguishes this task from others of its name; None for a digest of matrix
@@ -151,15 +170,28 @@ def from_likelihoods(
     matrix = _checked_matrix(name, likelihoods)
     data, hypotheses = matrix.shape
     belief = _checked_prior(name, prior, hypotheses)
+    imagined = belief if teacher_prior is None else np.asarray(teacher_prior, float)
+    for each in np.atleast_2d(imagined):
+        _check_positive(name, "the teacher's prior", each, hypotheses, "hypothesis")
+    preferences: tuple[np.ndarray, ...] = ()
+    if base is not None or cost is not None:
+        preferences = _checked_preferences(name, base, cost, data)
     if target is not None:
         _check_target(name, target, hypotheses)
 
     # One object per precision for all seeds: they share it instead of stacking copies.
     @functools.cache
     def side(dtype: Any) -> Likelihoods:
-        log_m = np.log(matrix)
-        log_prior = np.log(belief / belief.sum())
-        return Likelihoods(as_float(log_m), as_float(log_prior))
+        log_m = as_float(log_likelihoods(matrix))
+        log_prior = as_float(np.log(belief / belief.sum()))
+        return Likelihoods(log_m, log_prior, *map(as_float, preferences))
+
+    @functools.cache
+    def teacher_side(dtype: Any) -> Likelihoods:
+        if teacher_prior is None:
+            return side(dtype)
+        normalised = imagined / imagined.sum(axis=-1, keepdims=True)
+        return side(dtype)._replace(log_prior=as_float(np.log(normalised)))
 
     def world(seed: int) -> World:
         index = target
@@ -168,10 +200,14 @@ def from_likelihoods(
         taught = np.asarray(index, np.int32)
         is_taught = np.arange(hypotheses) == taught
         certain = as_float(np.where(is_taught, 0.0, -np.inf))  # the log belief of who is certain
-        both_sides = side(jnp.result_type(float))
-        return World(both_sides, TeacherSide(both_sides, taught), Truth(certain, taught))
+        dtype = jnp.result_type(float)
+        return World(side(dtype), TeacherSide(teacher_side(dtype), taught), Truth(certain, taught))
 
-    digest = hashlib.sha256(matrix.tobytes() + belief.tobytes()).hexdigest()[:16]
+    # A world without the optional parts keeps its digest, and with it its stored results.
+    parts = [matrix, belief, *preferences]
+    if teacher_prior is not None:
+        parts.append(imagined)
+    digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
     stored: dict[str, Any] = {"likelihoods": digest}
     if target is not None:
         stored["target"] = target
@@ -214,9 +250,13 @@ def _checked_matrix(name: str, likelihoods: ArrayLike) -> np.ndarray:
             f"task {name!r}: the likelihoods need at least 2 data and 2 hypotheses, "
             f"not {matrix.shape}"
         )
-    if not (np.isfinite(matrix).all() and (matrix > 0).all()):
+    if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
+        raise InputError(f"task {name!r}: likelihoods must be finite and not negative")
+    impossible = ~(matrix > 0).any(axis=1)
+    if impossible.any():
         raise InputError(
-            f"task {name!r}: likelihoods must be positive: give impossible data a small probability"
+            f"task {name!r}: row {impossible.argmax()} of the likelihoods is impossible under "
+            "every hypothesis: leave it out"
         )
     sums = matrix.sum(axis=0)
     if not np.allclose(sums, 1, rtol=0, atol=1e-5):
@@ -239,12 +279,28 @@ def _checked_prior(name: str, prior: ArrayLike | None, hypotheses: int) -> np.nd
     if prior is None:
         return np.full(hypotheses, 1 / hypotheses)
     belief = np.asarray(prior, float)
-    are_positive = np.isfinite(belief).all() and (belief > 0).all()
-    if belief.shape != (hypotheses,) or not are_positive:
-        raise InputError(
-            f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis"
-        )
+    _check_positive(name, "the prior", belief, hypotheses, "hypothesis")
     return belief
+
+
+def _check_positive(name: str, what: str, values: np.ndarray, count: int, each: str) -> None:
+    """Raise InputError unless there is one positive number per hypothesis or datum."""
+    if values.shape != (count,) or not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError(
+            f"task {name!r}: {what} must hold {count} positive numbers, one per {each}"
+        )
+
+
+def _checked_preferences(
+    name: str, base: ArrayLike | None, cost: ArrayLike | None, data: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the logarithm of the base measure (n,), and the cost of each datum (n,)."""
+    measure = np.ones(data) if base is None else np.asarray(base, float)
+    _check_positive(name, "the base measure", measure, data, "datum")
+    costs = np.zeros(data) if cost is None else np.asarray(cost, float)
+    if costs.shape != (data,) or not np.isfinite(costs).all():
+        raise InputError(f"task {name!r}: the cost must hold {data} numbers, one per datum")
+    return np.log(measure), costs
 
 
 def _check_target(name: str, target: Any, hypotheses: int) -> None:
@@ -277,19 +333,20 @@ def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
     Args:
         height: number of rows of the grid.
         width: number of columns.
-        noise: probability that a datum is any cell of the grid rather than a cell of the rectangle.
+        noise: probability that a datum is any cell of the grid rather than a cell of the rectangle;
+            0 makes cells outside impossible.
 
     Returns:
         The task. Its mini-batch is the whole grid if ``batch_size`` is the number of cells.
 
     Raises:
-        InputError: if the grid has fewer than two cells, or the noise is not in (0, 1).
+        InputError: if the grid has fewer than two cells, or the noise is not in [0, 1).
     """
     require_whole(height=height, width=width)
     if min(height, width) < 1 or height * width < 2:
         raise InputError(f"a grid of rectangles needs at least two cells, not {height} × {width}")
-    if not 0 < noise < 1:
-        raise InputError(f"noise must lie between 0 and 1, both excluded, not {noise!r}")
+    if not 0 <= noise < 1:
+        raise InputError(f"noise must be at least 0 and below 1, not {noise!r}")
     inside = rectangles(height, width)
 
     of_rectangle = (1 - noise) * inside / inside.sum(axis=0)

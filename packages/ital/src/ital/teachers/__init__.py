@@ -27,6 +27,7 @@ from ital.teachers._sampling import sampling
 from ital.teachers._scbi import scbi
 from ital.teachers._switching import switching
 from ital.teachers._synthesis import synthesis
+from ital.teachers._unsure import unsure
 from ital.tools import plugins, registry
 
 REGISTRY: dict[str, Callable[..., Teacher]] = {
@@ -44,6 +45,7 @@ REGISTRY: dict[str, Callable[..., Teacher]] = {
     "sampling": sampling,
     "pedagogical": pedagogical,
     "scbi": scbi,
+    "unsure": unsure,
     "largest-error": largest_error,
 }
 # Other installed packages add teachers of their own through entry points.
@@ -94,4 +96,5 @@ __all__ = [
     "scbi",
     "switching",
     "synthesis",
+    "unsure",
 ]

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from ital import beliefs
-from ital.teachers._base import Teacher, TeacherView
+from ital.errors import InputError
+from ital.teachers._base import Signals, Teacher, TeacherView
 from ital.teachers._rational import Noise, draw_noise
 from ital.teachers._sampling import drawn
-from ital.tools.types import Array, Int
+from ital.tools.types import Array, Int, PRNGKeyArray
 
 
 def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
@@ -15,12 +19,45 @@ def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
     return drawn(noise, log_drawn[:, view.target])
 
 
-def scbi() -> Teacher:
+def begin(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
+    """Return the teacher's own prior about the learner: the mean of what it may believe."""
+    possible = jnp.atleast_2d(side.examples.log_prior)
+    return jax.nn.log_softmax(jax.nn.logsumexp(possible, axis=0))
+
+
+def choose_by_prior(
+    noise: Noise, view: TeacherView, settings: Any, belief: Array
+) -> tuple[Int[Array, ""], Array, Signals]:
+    """Draw the same with the belief that an SCBI learner with this prior would have by now."""
+    log_drawn = beliefs.scbi(view.examples, belief)
+    chosen = drawn(noise, log_drawn[:, view.target])
+    return chosen, beliefs.posterior(belief, log_drawn[chosen]), {}
+
+
+def scbi(text: str = "") -> Teacher:
     """Teaches a hypothesis by SCBI (Wang et al. 2020): d ~ T(·,h*)/Σ.
 
     T is M, scaled to row sums 1/n and column sums θ.
 
+    Args:
+        text: "prior" for a teacher that gets no feedback: it computes the learner's belief from its
+            own prior and the data shown, as Wang et al. do; empty for one that reads the belief.
+
     Returns:
         The teacher.
+
+    Raises:
+        InputError: if the text is another one.
     """
+    if text not in ("", "prior"):
+        raise InputError(f"an SCBI teacher is written scbi or scbi:prior, not scbi:{text}")
+    if text:
+        return Teacher(
+            "scbi:prior",
+            choose_by_prior,
+            prepare=draw_noise,
+            init=begin,
+            feedback=False,
+            needs=("likelihoods",),
+        )
     return Teacher("scbi", choose, prepare=draw_noise, needs=("likelihoods",))

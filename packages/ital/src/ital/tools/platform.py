@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from ital.errors import InputError
 from ital.tools.memory import check_addresses
@@ -28,6 +29,17 @@ def on_cpu() -> bool:
     import jax
 
     return (_target.get() or jax.default_backend()) == "cpu"
+
+
+def double_precision() -> contextlib.AbstractContextManager[Any]:
+    """Let JAX compute in float64 within a block."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):  # from JAX 0.8 on
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]
+
+    return enable_x64()
 
 
 def check_platform(platform: str | None) -> None:
