@@ -26,6 +26,7 @@ AT_HOME = [
     ("hypotheses", "sampling", "bayes"),
     ("hypotheses", "pedagogical", "pedagogical"),
     ("hypotheses", "scbi", "scbi"),
+    ("hypotheses", "unsure", "bayes"),
 ]
 
 

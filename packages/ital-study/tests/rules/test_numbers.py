@@ -479,7 +479,7 @@ def test_the_selection_of_models_in_each_group(guessed):
 
 def test_tables_of_the_fit(guessed, config):
     _, models = select_models(fitted(guessed).assign(learner="all"), ["teacher", "learner"])
-    fit = fit_report.Fit(
+    fit = fit_report.StudyFit(
         config,
         "human",
         "live",

@@ -190,8 +190,8 @@ def unsure(
     log_weights: Float[Array, " k"],
     alpha: Scalar | float,
 ) -> LogMatrix:
-    """Return P_T(d|h) ∝ b(d)·exp(α·(Σ_k w_k log P_L^k(h|d) − c(d))): one round, with K beliefs that the
-    learner may have.
+    """Return P_T(d|h) ∝ b(d)·exp(α·(Σ_k w_k log P_L^k(h|d) − c(d))): one round, with K beliefs that
+    the learner may have.
 
     The teacher weighs the learners that it may have before it, and shows what helps them on average
     (after Chen, Palacci, Vélez, Hawkins and Gershman 2024). With one belief it is

@@ -1,4 +1,6 @@
-"""Worlds of hypotheses as people meet them: zeros, base measures, costs, lessons, priors of one's own."""
+"""Worlds of hypotheses as people meet them: zeros, base measures, costs, lessons, priors of one's
+own.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -134,7 +136,9 @@ def test_a_learner_of_impossible_data_stays_finite():
 
 @pytest.mark.usefixtures("x64")
 def test_scbi_with_unequal_priors_is_the_brute_force_iteration():
-    """The teacher follows a learner that begins with its own prior; the learner begins with another."""
+    """The teacher follows a learner that begins with its own prior; the learner begins with
+    another.
+    """
     prior, imagined = [0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]
     task = ital.tasks.from_likelihoods(M, target=1, prior=prior, teacher_prior=imagined)
     world = task.world(0)

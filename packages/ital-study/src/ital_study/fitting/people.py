@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ital.errors import InputError
-from ital.fit import Model, fit_people, from_arrays, select_models
+from ital.fit import TeacherModel, fit_people, from_arrays, select_models
 from ital_study.analysis.measures import rows_of_mode
 from ital_study.config.configuration import Config
 from ital_study.data.left_out import left_out
@@ -29,11 +29,12 @@ Show = Callable[[float], None]
 
 # Scores reach the fit in their units, as columns with the names of the models.
 FITTED = tuple(
-    Model(model.name, None if model.score is None else model.name, unit=1.0) for model in MODELS
+    TeacherModel(model.name, None if model.score is None else model.name, unit=1.0)
+    for model in MODELS
 )
 
 
-class Fit(NamedTuple):
+class StudyFit(NamedTuple):
     """Which teacher each person is.
 
     Attributes:
@@ -76,9 +77,9 @@ class Replay(NamedTuple):
     notes: list[str]
 
 
-def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: None) -> Fit:
-    """Fit models of a teacher to the choices of every participant with every robot, and with all
-    robots together.
+def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: None) -> StudyFit:
+    """Fit models of a teacher to the choices of every participant with every robot, and with
+    all robots together.
 
     A model says p(c) = ε/B + (1−ε)·softmax(ρs)_c. Its score s is replayed from the stored choices:
     the exact and the imitated teaching volume, the loss and minus the loss of the robot, the norm
@@ -122,7 +123,7 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     named = {model.name: float(unit) for model, unit in zip(SCORED, units, strict=True)}
     participants = replay.rows.groupby("teacher", sort=False)["participant"].nunique()
     show(100)
-    return Fit(
+    return StudyFit(
         config=config,
         kind="human" if "human" in participants else "simulated",
         mode=mode,

@@ -39,7 +39,7 @@ class SimulatedPeople(NamedTuple):
     chosen: np.ndarray
 
 
-class Recovery(NamedTuple):
+class StudyRecovery(NamedTuple):
     """Simulated people of every kind, and what the fit says about them.
 
     Attributes:
@@ -73,7 +73,7 @@ def recover(
     rationalities: Sequence[float] = RATIONALITIES,
     lapse: float = LAPSE,
     show: Show = lambda percent: None,
-) -> Recovery:
+) -> StudyRecovery:
     """Simulate people of every kind and fit all models to them.
 
     A person chooses by the probabilities of its kind, with the given ρ and ε. It teaches every
@@ -117,7 +117,7 @@ def recover(
         pd.concat(people, ignore_index=True), ["simulated_rho", "learner", "kind"]
     )
     columns = ["learner", "score", "other", "correlation"]
-    return Recovery(
+    return StudyRecovery(
         config=config,
         participants=participants,
         steps=steps,

@@ -30,7 +30,7 @@ class MapFacts(NamedTuple):
     nearness: Any
 
 
-class TeacherModel(NamedTuple):
+class StudyModel(NamedTuple):
     """A model of how a person chooses.
 
     Attributes:
@@ -75,16 +75,16 @@ def _nearness(lesson: Lesson, belief: Array, facts: MapFacts, arrows: Arrows) ->
     return facts.nearness[arrows.cells]
 
 
-RANDOM = TeacherModel("random", "nothing: every arrow is equally likely", None)
+RANDOM = StudyModel("random", "nothing: every arrow is equally likely", None)
 MODELS = (
-    TeacherModel(
+    StudyModel(
         "exact", "exact teaching volume: how much closer the arrow brings a naive robot", _exact
     ),
-    TeacherModel("imitated", "imitated teaching volume: the same from losses alone", _imitated),
-    TeacherModel("loss", "the loss: what the robot least expects", _loss),
-    TeacherModel("minus-loss", "minus the loss: what the robot expects already", _minus_loss),
-    TeacherModel("gradient", "the norm of the gradient: what moves the robot most", _gradient),
-    TeacherModel("nearness", "nearness to the goal: fewest moves to the best cell", _nearness),
+    StudyModel("imitated", "imitated teaching volume: the same from losses alone", _imitated),
+    StudyModel("loss", "the loss: what the robot least expects", _loss),
+    StudyModel("minus-loss", "minus the loss: what the robot expects already", _minus_loss),
+    StudyModel("gradient", "the norm of the gradient: what moves the robot most", _gradient),
+    StudyModel("nearness", "nearness to the goal: fewest moves to the best cell", _nearness),
     RANDOM,
 )
 SCORED = tuple(model for model in MODELS if model.score is not None)

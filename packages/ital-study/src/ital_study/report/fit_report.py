@@ -12,8 +12,8 @@ from ital.report import Block
 from ital.statistics import decimals
 from ital.tools.files import write as put
 from ital_study.analysis.measures import LABELS, robots, teachers_in_order
-from ital_study.fitting.people import ALL_ROBOTS, Fit
-from ital_study.fitting.recovery import Recovery
+from ital_study.fitting.people import ALL_ROBOTS, StudyFit
+from ital_study.fitting.recovery import StudyRecovery
 from ital_study.fitting.scores import NAMES, RANDOM
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def robot_name(learner: str) -> str:
     return "all robots" if learner == ALL_ROBOTS else LABELS[learner]
 
 
-def whose(fit: Fit) -> str:
+def whose(fit: StudyFit) -> str:
     """One line about the source of the data."""
     if fit.kind == "simulated":
         return "SIMULATED DATA: no person took part"
@@ -50,13 +50,13 @@ def whose(fit: Fit) -> str:
     return text if fit.mode == "live" else f"{fit.mode.upper()} RUNS, not data of the study. {text}"
 
 
-def order(fit: Fit) -> list[str]:
+def order(fit: StudyFit) -> list[str]:
     """The robots of a fit in the order of tables and figures."""
     there = set(fit.models["learner"])
     return [learner for learner in (*robots(fit.config), ALL_ROBOTS) if learner in there]
 
 
-def model_rows(fit: Fit, teacher: str, learner: str) -> list[list[str]]:
+def model_rows(fit: StudyFit, teacher: str, learner: str) -> list[list[str]]:
     """One row per model for a table: people, medians of those it is best for, frequency, exceedance probabilities."""
     own = fit.models[(fit.models["teacher"] == teacher) & (fit.models["learner"] == learner)]
     return [
@@ -73,7 +73,7 @@ def model_rows(fit: Fit, teacher: str, learner: str) -> list[list[str]]:
     ]
 
 
-def sentence(fit: Fit, teacher: str, learner: str) -> str:
+def sentence(fit: StudyFit, teacher: str, learner: str) -> str:
     """The result for one robot in words."""
     own = fit.models[(fit.models["teacher"] == teacher) & (fit.models["learner"] == learner)]
     top = own.sort_values("frequency").iloc[-1]
@@ -84,7 +84,7 @@ def sentence(fit: Fit, teacher: str, learner: str) -> str:
     )
 
 
-def panels(fit: Fit) -> list[Panel]:
+def panels(fit: StudyFit) -> list[Panel]:
     """A panel per robot: the frequency of every model, a bar for every teacher."""
     shown = []
     for learner in order(fit):
@@ -117,12 +117,12 @@ def short_names() -> list[str]:
     return [name.replace("-", "\n") for name in NAMES]
 
 
-def draw(fit: Fit) -> "Figure":
+def draw(fit: StudyFit) -> "Figure":
     """The figure of a fit; it names the source of the data."""
     return charts.chart(panels(fit), "Which teacher is each person?", columns=3, note=whose(fit))
 
 
-def blocks(fit: Fit, teacher: str) -> list[Block]:
+def blocks(fit: StudyFit, teacher: str) -> list[Block]:
     """The section of the report: words, the figure, and a table for every robot."""
     if teacher not in set(fit.models["teacher"]):
         return []
@@ -141,7 +141,7 @@ def blocks(fit: Fit, teacher: str) -> list[Block]:
     ]
 
 
-def write(fit: Fit, out: Path) -> list[Path]:
+def write(fit: StudyFit, out: Path) -> list[Path]:
     """Write the tables and the figure of a fit; return the files."""
     files = []
     for name, table in (("fit_people", fit.people), ("fit_models", fit.models)):
@@ -156,7 +156,7 @@ def _put_table(file: Path, table: "pd.DataFrame") -> Path:
     return file
 
 
-def screen_tables(fit: Fit) -> "list[Table]":
+def screen_tables(fit: StudyFit) -> "list[Table]":
     """A table for the screen per teacher: the models that are best for someone."""
     heads = ["robot", "model", "best for", "ρ", "ε", "frequency", "protected exceedance"]
     tables = []
@@ -186,14 +186,14 @@ def _screen_table(title: str, heads: list[str], rows: list[list[str]], texts: in
 # ---- recovery ----
 
 
-def confusion(recovery: Recovery, rho: float, learner: str) -> np.ndarray:
+def confusion(recovery: StudyRecovery, rho: float, learner: str) -> np.ndarray:
     """How many simulated people of each kind (rows) each model is best for (columns)."""
     models = recovery.models
     own = models[(models["simulated_rho"] == rho) & (models["learner"] == learner)]
     return own["best"].to_numpy().reshape(len(NAMES), len(NAMES))
 
 
-def recovery_table(recovery: Recovery) -> "Table":
+def recovery_table(recovery: StudyRecovery) -> "Table":
     """For the screen: how many people of each kind were found, and the medians of ρ and ε of the true model."""
     learners = (*recovery.config.learners, ALL_ROBOTS)
     medians = recovery.parameters.set_index(["simulated_rho", "learner", "kind"])[
@@ -225,12 +225,12 @@ def recovery_table(recovery: Recovery) -> "Table":
     return _screen_table(title, heads, rows, texts=1)
 
 
-def _title(recovery: Recovery, rho: float, learner: str) -> str:
+def _title(recovery: StudyRecovery, rho: float, learner: str) -> str:
     steps = recovery.steps * (len(recovery.config.learners) if learner == ALL_ROBOTS else 1)
     return f"{robot_name(learner)}, {steps} steps, ρ = {rho:g}, ε = {recovery.lapse:g}"
 
 
-def draw_recovery(recovery: Recovery) -> "Figure":
+def draw_recovery(recovery: StudyRecovery) -> "Figure":
     """The confusion of models: a panel per robot and ρ."""
     shown = []
     for rho in recovery.models["simulated_rho"].unique():
@@ -251,7 +251,7 @@ def draw_recovery(recovery: Recovery) -> "Figure":
     return charts.chart(shown, title, columns=columns, note="SIMULATED DATA: no person took part")
 
 
-def write_recovery(recovery: Recovery, out: Path) -> list[Path]:
+def write_recovery(recovery: StudyRecovery, out: Path) -> list[Path]:
     """Write the tables and the figure of a recovery; return the files."""
     tables = {
         "recovery_people": recovery.people.assign(simulated_epsilon=recovery.lapse),

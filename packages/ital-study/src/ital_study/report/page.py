@@ -26,7 +26,7 @@ from ital_study.analysis.measures import (
     teachers_in_order,
 )
 from ital_study.config.kinds import ADAPTIVE, AWARE, NAIVE
-from ital_study.fitting.people import Fit
+from ital_study.fitting.people import StudyFit
 from ital_study.report import figures as _figures
 from ital_study.report import fit_report, quality_report
 from ital_study.report.interface import interface
@@ -40,7 +40,7 @@ LEVEL = 0.05
 
 
 def write(
-    analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit | None = None
+    analysis: Analysis, out: Path, picture: Path | None = None, fit: StudyFit | None = None
 ) -> list[Path]:
     """Write tables, figures and the report into a folder, each file completely or not at all.
 
@@ -288,7 +288,7 @@ def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list
 HEADINGS = ["difference", "95 % interval", "t", "p", "p (Holm)", "d", "p (Wilcoxon)"]
 
 
-def html_page(analysis: Analysis, picture: Path | None = None, fit: Fit | None = None) -> str:
+def html_page(analysis: Analysis, picture: Path | None = None, fit: StudyFit | None = None) -> str:
     """Return the report as one self-contained page that can be opened from disk and printed."""
     config = analysis.config
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
@@ -310,7 +310,7 @@ def html_page(analysis: Analysis, picture: Path | None = None, fit: Fit | None =
 
 
 def sections(
-    analysis: Analysis, picture: Path | None = None, fit: Fit | None = None
+    analysis: Analysis, picture: Path | None = None, fit: StudyFit | None = None
 ) -> list[PageSection]:
     """Return all parts of the page; if everybody is left out, only those without a comparison.
 
@@ -455,7 +455,7 @@ def _arms_table(analysis: Analysis) -> Block:
     return report.table(heads, rows, caption=caption, numbers_from=1)
 
 
-def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
+def pdf_page(analysis: Analysis, fit: StudyFit | None = None) -> bytes:
     """Return the findings, the main tests and all figures on one tall page."""
     title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
     sentences = [*findings(analysis), *analysis.notes, quality_report.summary(analysis)]
@@ -467,7 +467,7 @@ def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
     return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=colour)
 
 
-def _pdf_comparisons(analysis: Analysis, fit: Fit | None) -> list[Block]:
+def _pdf_comparisons(analysis: Analysis, fit: StudyFit | None) -> list[Block]:
     """Return the blocks that need people who are not left out."""
     teacher = main_teacher(analysis)
     naive = (teacher, NAIVE)

@@ -18,7 +18,7 @@ from ital.fit._likelihood import (
     maximise,
     probabilities,
 )
-from ital.fit._models import Model, uniform
+from ital.fit._models import TeacherModel, uniform
 from ital.fit._pictures import shares
 from ital.fit._recovery import Recovery, recover, simulate
 from ital.fit._selection import Selection, exceedance, free_energy, select
@@ -29,10 +29,10 @@ __all__ = [
     "Fit",
     "Hypotheses",
     "Maximum",
-    "Model",
     "Picks",
     "Recovery",
     "Selection",
+    "TeacherModel",
     "cross",
     "cross_validate",
     "exceedance",

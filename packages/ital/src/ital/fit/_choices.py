@@ -144,7 +144,11 @@ class Choices:
         )
 
     def as_one(self) -> "Choices":
-        """Return the same trials as if one person had made all choices."""
+        """Return the same trials as if one person had made all choices.
+
+        Returns:
+            The choices of that person.
+        """
         everyone = pd.DataFrame({"person": ["everyone"]})
         return Choices(
             everyone, np.zeros(len(self), int), self.chosen, self.available, self.columns

@@ -3,7 +3,7 @@ people.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from ital.errors import InputError
 from ital.fit import _models
 from ital.fit._choices import Choices
-from ital.fit._models import Fitted, Model
+from ital.fit._models import Fitted, TeacherModel
 from ital.fit._selection import select
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Fit(NamedTuple):
     """
 
     choices: Choices
-    models: tuple[Model, ...]
+    models: tuple[TeacherModel, ...]
     people: pd.DataFrame
     groups: pd.DataFrame
     together: pd.DataFrame
@@ -66,7 +66,7 @@ class Fit(NamedTuple):
         return draw_shares(self, of, by)
 
 
-def fit(choices: Choices, models: Sequence[Model], *, by: str | None = None) -> Fit:
+def fit(choices: Choices, models: Sequence[TeacherModel], *, by: str | None = None) -> Fit:
     """Fit models of a teacher to the choices of every person, and of all together, and select among
     the models.
 
@@ -82,7 +82,7 @@ def fit(choices: Choices, models: Sequence[Model], *, by: str | None = None) -> 
         InputError: Two models share a name, or a model does not fit the choices.
 
     Example:
-        >>> models = [ital.fit.Model("loss", "loss"), ital.fit.uniform()]
+        >>> models = [ital.fit.TeacherModel("loss", "loss"), ital.fit.uniform()]
         >>> found = ital.fit.fit(ital.fit.read("choices.csv"), models)
         >>> print(found.table)
     """
@@ -106,7 +106,7 @@ def fit(choices: Choices, models: Sequence[Model], *, by: str | None = None) -> 
     )
 
 
-def check_models(models: Sequence[Model]) -> None:
+def check_models(models: Sequence[TeacherModel]) -> None:
     """Raise InputError unless there are models, with different names."""
     if not models:
         raise InputError("there is no model to fit: give at least one")
@@ -116,7 +116,7 @@ def check_models(models: Sequence[Model]) -> None:
             raise InputError(f"two models are called {name!r}: give each a name of its own")
 
 
-def fit_people(choices: Choices, models: Sequence[Model]) -> pd.DataFrame:
+def fit_people(choices: Choices, models: Sequence[TeacherModel]) -> pd.DataFrame:
     """Fit every model to every person.
 
     Args:
@@ -196,7 +196,7 @@ def select_models(people: pd.DataFrame, groups: Sequence[str]) -> tuple[pd.DataF
 
 
 def cross_validate(
-    choices: Choices, models: Sequence[Model], *, folds: int = FOLDS, across: str = "trials"
+    choices: Choices, models: Sequence[TeacherModel], *, folds: int = FOLDS, across: str = "trials"
 ) -> pd.DataFrame:
     """Return how probable each model makes choices that it was not fitted to.
 
@@ -248,7 +248,9 @@ def _parts(choices: Choices, folds: int, across: str) -> np.ndarray:
     return of_person % folds
 
 
-def _predict(model: Model, choices: Choices, held_out: np.ndarray, across: str) -> np.ndarray:
+def _predict(
+    model: TeacherModel, choices: Choices, held_out: np.ndarray, across: str
+) -> np.ndarray:
     """Return the probability of each choice that is held out, by the numbers that fit the
     others.
     """
@@ -273,7 +275,7 @@ def _of_people(fitted: Fitted, rows: np.ndarray) -> Fitted:
     return Fitted(fitted.rho[rows], fitted.epsilon[rows], fitted.log_likelihood[rows], numbers)
 
 
-def _scored(model: Model, choices: Choices, predicted: np.ndarray) -> pd.DataFrame:
+def _scored(model: TeacherModel, choices: Choices, predicted: np.ndarray) -> pd.DataFrame:
     picks = choices.picks
     with np.errstate(divide="ignore"):  # a choice that was called impossible
         logs = np.log(predicted)
@@ -285,9 +287,12 @@ def _scored(model: Model, choices: Choices, predicted: np.ndarray) -> pd.DataFra
     )
 
 
-def numbers_of(fitted: Fit, model: Model) -> Fitted:
+def numbers_of(fitted: Fit, model: TeacherModel) -> Fitted:
     """Return the numbers of each person under a model, from the table of a fit."""
     rows = fitted.people[fitted.people["model"] == model.name]
-    own: dict[str, Any] = {name: rows[name].to_numpy() for name in model.numbers}
-    values = (rows[name].to_numpy() for name in ("rho", "epsilon", "log_likelihood"))
-    return Fitted(*values, own)
+    return Fitted(
+        rows["rho"].to_numpy(),
+        rows["epsilon"].to_numpy(),
+        rows["log_likelihood"].to_numpy(),
+        {name: rows[name].to_numpy() for name in model.numbers},
+    )

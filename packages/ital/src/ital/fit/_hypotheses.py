@@ -1,4 +1,6 @@
-"""Models of people who teach a hypothesis: by chance, by pedagogy, by SCBI, or unsure about the learner."""
+"""Models of people who teach a hypothesis: by chance, by pedagogy, by SCBI, or unsure about the
+learner.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,7 +12,7 @@ from scipy.special import logsumexp
 from ital import beliefs
 from ital.errors import InputError
 from ital.fit._choices import Choices
-from ital.fit._models import Model
+from ital.fit._models import TeacherModel
 from ital.tools.platform import double_precision
 
 Belief = Any  # (m,), a mapping from values of a column to (m,), or a function of the choices
@@ -46,7 +48,7 @@ class Hypotheses(NamedTuple):
     cost: Any = None
     datum: str = "candidate"
 
-    def literal(self, name: str = "literal") -> Model:
+    def literal(self, name: str = "literal") -> TeacherModel:
         """Return the model of people who draw data from the hypothesis, d ~ M(·,h*).
 
         Args:
@@ -60,7 +62,7 @@ class Hypotheses(NamedTuple):
         def scores(choices: Choices) -> np.ndarray:
             return log_m[self._data(choices), self._targets(choices)[:, None]]
 
-        return Model(name, scores, rho=1.0, unit=1.0)
+        return TeacherModel(name, scores, rho=1.0, unit=1.0)
 
     def pedagogical(
         self,
@@ -70,8 +72,9 @@ class Hypotheses(NamedTuple):
         rounds: int = 1,
         alpha: float | None = None,
         cost: float | tuple[float, float] | None = None,
-    ) -> Model:
-        """Return the model of people who help the learner: P_T(d|h*) ∝ b(d)·exp(α·(log P_L(h*|d) − w·c(d))).
+    ) -> TeacherModel:
+        """Return the model of people who help the learner: P_T(d|h*) ∝ b(d)·exp(α·(log P_L(h*|d) −
+        w·c(d))).
 
         Args:
             name: Its name in tables.
@@ -93,7 +96,7 @@ class Hypotheses(NamedTuple):
             numbers["cost"] = cost
         weight = 0.0 if cost is None or isinstance(cost, tuple) else cost
         if rounds == 1:
-            return Model(
+            return TeacherModel(
                 name,
                 lambda choices, cost=weight: (
                     self._expected(choices, belief) - cost * self._costs(choices)
@@ -109,11 +112,11 @@ class Hypotheses(NamedTuple):
         def scores(choices: Choices, alpha: Any = alpha, cost: Any = weight) -> np.ndarray:
             return self._log_t(choices, belief, alpha, cost, rounds)
 
-        return Model(name, scores, numbers, rho=1.0, unit=1.0)
+        return TeacherModel(name, scores, numbers, rho=1.0, unit=1.0)
 
     def unsure(
         self, name: str = "unsure", *, belief: Belief = None, alpha: float | None = None
-    ) -> Model:
+    ) -> TeacherModel:
         """Return the model of people who mix over what the learner may believe.
 
         P_T(d|h*) ∝ b(d)·exp(α·mean_k log P_L^k(h*|d)), with K equally likely beliefs.
@@ -126,7 +129,7 @@ class Hypotheses(NamedTuple):
         Returns:
             The model.
         """
-        return Model(
+        return TeacherModel(
             name,
             lambda choices: self._expected(choices, belief),
             rho=alpha,
@@ -134,7 +137,7 @@ class Hypotheses(NamedTuple):
             base=None if self.base is None else self._log_base,
         )
 
-    def scbi(self, name: str = "scbi", *, belief: Belief = None) -> Model:
+    def scbi(self, name: str = "scbi", *, belief: Belief = None) -> TeacherModel:
         """Return the model of people who teach by sequential cooperative Bayesian inference.
 
         Args:
@@ -144,7 +147,7 @@ class Hypotheses(NamedTuple):
         Returns:
             The model; only ε is fitted.
         """
-        return Model(
+        return TeacherModel(
             name, lambda choices: self._log_t(choices, belief, None, 0.0, 0), rho=1.0, unit=1.0
         )
 
@@ -169,7 +172,8 @@ class Hypotheses(NamedTuple):
         given = np.where(choices.available, choices[self.datum].astype(float), 0.0)
         if not (np.isin(given, np.arange(len(self._matrix)))).all():
             raise InputError(
-                f"column {self.datum!r} must hold rows of the likelihoods, 0 to {len(self._matrix) - 1}"
+                f"column {self.datum!r} must hold rows of the likelihoods, 0 to "
+                f"{len(self._matrix) - 1}"
             )
         return given.astype(int)
 
@@ -180,7 +184,8 @@ class Hypotheses(NamedTuple):
             given = choices.of_trials(self.target).astype(float)
         if not np.isin(given, np.arange(self._matrix.shape[1])).all():
             raise InputError(
-                f"target must be a hypothesis from 0 to {self._matrix.shape[1] - 1}, not {self.target!r}"
+                f"target must be a hypothesis from 0 to {self._matrix.shape[1] - 1}, not "
+                f"{self.target!r}"
             )
         return given.astype(int)
 
@@ -218,7 +223,9 @@ class Hypotheses(NamedTuple):
     def _situations(
         self, choices: Choices, belief: Belief
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Distinct beliefs (U, K, m) with their targets (U,), and the situation of each trial (N,)."""
+        """Distinct beliefs (U, K, m) with their targets (U,), and the situation of each trial
+        (N,).
+        """
         values = self._beliefs(choices, belief)
         targets = self._targets(choices)
         keys = np.concatenate([targets[:, None], values.reshape(len(values), -1)], axis=1)
@@ -240,7 +247,9 @@ class Hypotheses(NamedTuple):
     def _log_t(
         self, choices: Choices, belief: Belief, alpha: Any, cost: Any, rounds: int
     ) -> np.ndarray:
-        """log P_T(d|h*) of each candidate (N, B): some rounds of pedagogy with α, or SCBI if α is None."""
+        """log P_T(d|h*) of each candidate (N, B): some rounds of pedagogy with α, or SCBI if α is
+        None.
+        """
         values, targets, which = self._situations(choices, belief)
         # People with the same numbers in the same situation share a computation.
         own = [
@@ -260,7 +269,9 @@ class Hypotheses(NamedTuple):
 def _distributions(
     world: Hypotheses, by_scaling: bool, rounds: int, columns: list[np.ndarray]
 ) -> np.ndarray:
-    """log P_T(·|h*) (V, n) for belief, target, α and cost weight of V cases, in double precision."""
+    """log P_T(·|h*) (V, n) for belief, target, α and cost weight of V cases, in double
+    precision.
+    """
     matrix = world._matrix
     log_base = np.zeros(len(matrix))
     if world.base is not None:
@@ -279,14 +290,17 @@ def _distributions(
 
 
 def _by_value(given: Mapping[Any, Any], by: str | None, choices: Choices) -> np.ndarray:
-    """The belief of each trial by the value of a column; raises InputError for a value without one."""
+    """The belief of each trial by the value of a column; raises InputError for a value without
+    one.
+    """
     if by is None:
         raise InputError("beliefs are given by value: name the column that selects them with by")
     values = choices.of_trials(by)
     for value in dict.fromkeys(values.tolist()):
         if value not in given:
             raise InputError(
-                f"column {by!r} holds {value!r}, for which there is no belief: {', '.join(map(str, given))}"
+                f"column {by!r} holds {value!r}, for which there is no belief: "
+                f"{', '.join(map(str, given))}"
             )
     return np.array([np.atleast_2d(np.asarray(given[value], float)) for value in values])
 

@@ -47,11 +47,25 @@ class Picks(NamedTuple):
         return -self.per_person(np.log(self.counts))
 
     def per_person(self, values: np.ndarray) -> np.ndarray:
-        """Sum over each person's trials (P,)."""
+        """Sum over each person's trials.
+
+        Args:
+            values: A value per trial (N,).
+
+        Returns:
+            A sum per person (P,).
+        """
         return np.add.reduceat(values, self.first)
 
     def per_trial(self, values: np.ndarray) -> np.ndarray:
-        """Repeat the value of each person for all of the person's trials (N,)."""
+        """Repeat the value of each person for all of the person's trials.
+
+        Args:
+            values: A value per person (P,).
+
+        Returns:
+            A value per trial (N,).
+        """
         return np.repeat(values, self.trials)
 
 

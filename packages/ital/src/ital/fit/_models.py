@@ -20,7 +20,7 @@ CYCLES = 20  # of refining one own number after the other
 SETTLED = 1e-9  # gain of the log-likelihood in a cycle that ends it
 
 
-class Model(NamedTuple):
+class TeacherModel(NamedTuple):
     """A model of how people choose: p(c) = ε/B + (1−ε)·b_c·exp(ρ·s_c)/Σ.
 
     Attributes:
@@ -38,7 +38,7 @@ class Model(NamedTuple):
     Example:
         >>> def redness(choices, weight):
         ...     return choices["red"] - weight * choices["size"]
-        >>> model = ital.fit.Model("red and small", redness, numbers={"weight": (0.0, 2.0)})
+        >>> model = ital.fit.TeacherModel("red and small", redness, numbers={"weight": (0.0, 2.0)})
     """
 
     name: str
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
     numbers: Numbers
 
 
-def uniform(name: str = "uniform") -> Model:
+def uniform(name: str = "uniform") -> TeacherModel:
     """Return the model of people who pick any candidate.
 
     Args:
@@ -82,10 +82,10 @@ def uniform(name: str = "uniform") -> Model:
     Returns:
         The model; it has no parameters.
     """
-    return Model(name, None)
+    return TeacherModel(name, None)
 
 
-def score(model: Model, choices: Choices, numbers: Numbers) -> np.ndarray:
+def score(model: TeacherModel, choices: Choices, numbers: Numbers) -> np.ndarray:
     """Return the scores of a model in its own units (N, B), −∞ for candidates that a trial does not
     have.
 
@@ -115,7 +115,7 @@ def score(model: Model, choices: Choices, numbers: Numbers) -> np.ndarray:
     return np.broadcast_to(scores, shape) / (model.unit or 1.0)
 
 
-def base_of(model: Model, choices: Choices) -> np.ndarray | None:
+def base_of(model: TeacherModel, choices: Choices) -> np.ndarray | None:
     """Return the logarithm of a model's base measure (N, B), or None."""
     if model.base is None:
         return None
@@ -124,7 +124,7 @@ def base_of(model: Model, choices: Choices) -> np.ndarray | None:
     return np.where(choices.available, base, -np.inf)
 
 
-def with_unit(model: Model, choices: Choices) -> Model:
+def with_unit(model: TeacherModel, choices: Choices) -> TeacherModel:
     """Return the model with the typical spread of its scores as the unit, unless it has a unit.
 
     The spread is the root of the mean variance over the candidates of a trial, impossible ones left
@@ -141,7 +141,7 @@ def with_unit(model: Model, choices: Choices) -> Model:
     return model._replace(unit=spread if spread > 0 else 1.0)
 
 
-def maximise(model: Model, choices: Choices) -> Fitted:
+def maximise(model: TeacherModel, choices: Choices) -> Fitted:
     """Fit a model to every person by maximum likelihood.
 
     Args:
@@ -169,7 +169,7 @@ def maximise(model: Model, choices: Choices) -> Fitted:
     return Fitted(found.rho, found.epsilon, found.log_likelihood, numbers)
 
 
-def probabilities(model: Model, choices: Choices, fitted: Fitted) -> np.ndarray:
+def probabilities(model: TeacherModel, choices: Choices, fitted: Fitted) -> np.ndarray:
     """Return the probability of every candidate (N, B), with the numbers of each trial's person.
 
     Args:
@@ -195,7 +195,7 @@ def _grid(ends: tuple[float, float]) -> np.ndarray:
     return np.linspace(*ends, START_POINTS)
 
 
-def _start(model: Model, people: int, value: Callable[[Numbers], np.ndarray]) -> Numbers:
+def _start(model: TeacherModel, people: int, value: Callable[[Numbers], np.ndarray]) -> Numbers:
     """Return the best point of each person on a grid over all own numbers."""
     if not model.numbers:
         return {}
@@ -208,7 +208,9 @@ def _start(model: Model, people: int, value: Callable[[Numbers], np.ndarray]) ->
     return dict(zip(model.numbers, best.T, strict=True))
 
 
-def _refine(model: Model, numbers: Numbers, value: Callable[[Numbers], np.ndarray]) -> Numbers:
+def _refine(
+    model: TeacherModel, numbers: Numbers, value: Callable[[Numbers], np.ndarray]
+) -> Numbers:
     """Return the own numbers after golden sections over one number after the other, until nothing
     is gained.
     """

@@ -121,7 +121,7 @@ def draw_confusion(recovery: Recovery) -> "Figure":
     panel = charts.panel(
         f"{people} simulated people of each kind",
         [charts.cells(colours_of, texts, framed, None, (0.01, 1.0))],
-        x="Model with the lowest BIC",
+        x="TeacherModel with the lowest BIC",
         y="Simulated kind",
         x_ticks=(range(len(names)), names),
         y_ticks=(range(len(names)), names[::-1]),

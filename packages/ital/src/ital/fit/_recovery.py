@@ -14,7 +14,7 @@ from ital.fit import _models
 from ital.fit._choices import Choices
 from ital.fit._fit import check_models, fit_people, select_models
 from ital.fit._likelihood import LARGEST
-from ital.fit._models import Fitted, Model
+from ital.fit._models import Fitted, TeacherModel
 from ital.tools.checks import is_finite
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Recovery(NamedTuple):
             is.
     """
 
-    models: tuple[Model, ...]
+    models: tuple[TeacherModel, ...]
     people: pd.DataFrame
     groups: pd.DataFrame
 
@@ -49,10 +49,9 @@ class Recovery(NamedTuple):
         own = self.people[self.people["kind"] == self.people["model"]]
         numbers = ["rho", "epsilon", *(name for model in self.models for name in model.numbers)]
         long = own.melt("kind", list(dict.fromkeys(numbers)), "number").dropna()
-        quartiles = long.groupby(["kind", "number"], sort=False)["value"].quantile(
-            [0.25, 0.5, 0.75]
-        )
-        return quartiles.unstack().set_axis(["lower", "median", "upper"], axis=1).reset_index()
+        numbers_of = long.groupby(["kind", "number"], sort=False)["value"]
+        quartiles = numbers_of.describe()[["25%", "50%", "75%"]]
+        return quartiles.set_axis(["lower", "median", "upper"], axis=1).reset_index()
 
     def plot(self) -> "Figure":
         """Draw the confusion of models.
@@ -67,7 +66,7 @@ class Recovery(NamedTuple):
 
 def simulate(
     choices: Choices,
-    model: Model,
+    model: TeacherModel,
     *,
     rho: float = 1.0,
     epsilon: float = 0.0,
@@ -118,7 +117,7 @@ def simulate(
 
 def recover(
     choices: Choices,
-    models: Sequence[Model],
+    models: Sequence[TeacherModel],
     *,
     rho: float = 1.0,
     epsilon: float = 0.0,

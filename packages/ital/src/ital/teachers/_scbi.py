@@ -26,12 +26,12 @@ def begin(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
 
 
 def choose_by_prior(
-    noise: Noise, view: TeacherView, settings: Any, belief: Array
+    noise: Noise, view: TeacherView, settings: Any, memory: Array
 ) -> tuple[Int[Array, ""], Array, Signals]:
     """Draw the same with the belief that an SCBI learner with this prior would have by now."""
-    log_drawn = beliefs.scbi(view.examples, belief)
+    log_drawn = beliefs.scbi(view.examples, memory)
     chosen = drawn(noise, log_drawn[:, view.target])
-    return chosen, beliefs.posterior(belief, log_drawn[chosen]), {}
+    return chosen, beliefs.posterior(memory, log_drawn[chosen]), {}
 
 
 def scbi(text: str = "") -> Teacher:

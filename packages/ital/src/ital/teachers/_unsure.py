@@ -15,32 +15,33 @@ from ital.tools.registry import number
 from ital.tools.types import Array, Int, PRNGKeyArray
 
 
-def begin(key: PRNGKeyArray, side: Any, alpha: Any) -> Array:
-    """The beliefs that the learner may have (K, m)."""
+def begin(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
+    """Return the beliefs that the learner may have (K, m)."""
     return jnp.atleast_2d(side.examples.log_prior)
 
 
 def choose(
-    noise: Noise, view: TeacherView, alpha: Any, possible: Array
+    noise: Noise, view: TeacherView, settings: Any, memory: Array
 ) -> tuple[Int[Array, ""], Array, Signals]:
-    """d ~ P_T(·|h*); then every possible learner takes the datum as a draw from M."""
-    weights = jnp.full(len(possible), -math.log(len(possible)), possible.dtype)
-    chosen = drawn(noise, beliefs.unsure(view.examples, possible, weights, alpha)[:, view.target])
+    """Draw d ~ P_T(·|h*); then every possible learner takes the datum as a draw from M."""
+    # The memory holds the log belief of every possible learner (K, m); all are equally likely.
+    log_weights = jnp.full(len(memory), -math.log(len(memory)), memory.dtype)
+    log_drawn = beliefs.unsure(view.examples, memory, log_weights, settings)
+    chosen = drawn(noise, log_drawn[:, view.target])
     log_likelihoods = beliefs.offered(view.examples).log_m[chosen]
-    after = jax.vmap(beliefs.posterior, in_axes=(0, None))(possible, log_likelihoods)
+    after = jax.vmap(beliefs.posterior, in_axes=(0, None))(memory, log_likelihoods)
     return chosen, after, {}
 
 
-def resolve(alpha: Any, beta: float | str) -> Any:
+def resolve(settings: Any, beta: float | str) -> Any:
     """Replace an open α by the task's abs(β), or 1 if it has none."""
-    if alpha is not None:
-        return alpha
+    if settings is not None:
+        return settings
     return 1.0 if isinstance(beta, str) else abs(beta)
 
 
 def unsure(alpha: float | str | None = None) -> Teacher:
-    """Teaches naive learners of several possible beliefs at once, without feedback (after Chen et
-    al. 2024).
+    """Teaches learners of several possible beliefs at once, without feedback (Chen et al. 2024).
 
     Args:
         alpha: how rational the teacher is; None for the task's β. The possible beliefs are the
