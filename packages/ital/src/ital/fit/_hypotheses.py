@@ -36,7 +36,8 @@ class Hypotheses(NamedTuple):
         datum: The column of the choices that holds each candidate's row of M.
 
     Example:
-        >>> world = ital.fit.Hypotheses(matrix, target=2, belief={"old": old, "new": new}, by="prior")
+        >>> prior = {"old": old, "new": new}
+        >>> world = ital.fit.Hypotheses(matrix, target=2, belief=prior, by="condition")
         >>> models = [world.literal(), world.pedagogical(), world.scbi(), ital.fit.uniform()]
     """
 
