@@ -98,7 +98,7 @@ def watch(
 
 
 def _snapshots(session: Session, every: int) -> Iterator[tuple[int, Any]]:
-    """Run a session to its end; yield the step and the parameters of all lanes at every interval."""
+    """Run a session to its end; yield step and parameters of all lanes at every interval."""
     yield 0, _params(session)
     while session.step < session.steps:
         due = session.step + every
