@@ -104,7 +104,7 @@ async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> A
 async def overview(
     request: Request, cookie: ResearcherCookie = None, mode: Mode = "live"
 ) -> Answer:
-    """Everything that the dashboard shows for one mode."""
+    """Return everything that the dashboard shows for one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
     content = await asyncio.to_thread(app.dashboard.overview, mode)
@@ -184,7 +184,7 @@ async def find(page: ByPage, body: messages.Find) -> Answer:
 
 @router.get("/audit", responses=ERRORS)
 async def audit(request: Request, cookie: ResearcherCookie = None) -> Answer:
-    """Actions of researchers, and withdrawals: the last thousand records."""
+    """Return actions of researchers, and withdrawals: the last thousand records."""
     app = app_state(request)
     logged_in(app, cookie)
     return {"entries": await asyncio.to_thread(_overview.audit_entries, app.store)}

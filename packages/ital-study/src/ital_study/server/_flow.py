@@ -53,13 +53,13 @@ def rounds(config: Config, order: str | None) -> list[Round]:
     found = [warm_up]
     if order is None:
         return found
-    for number, on in enumerate(config.maps, start=1):
+    for number, study_map in enumerate(config.maps, start=1):
         learners = orders.robots(order, number - 1, config.learners)
         for robot, learner in enumerate(learners, start=1):
             found.append(
                 Round(
                     id=f"{number}-{robot}",
-                    map=on.name,
+                    map=study_map.name,
                     map_number=number,
                     learner=learner,
                     robot=robot,

@@ -142,16 +142,16 @@ router = APIRouter(prefix="/api/learner", tags=["learner"], dependencies=[Depend
 
 @router.get("", responses=problems(429))
 def describe(request: Request) -> LearnerStudy:
-    """The maps and robots of this learner."""
+    """Return the maps and robots of this learner."""
     rules: StudyRules = request.app.state.rules
     config = rules.config
     maps = [
         LearnerMap(
-            name=on.name,
-            rewards=list(itertools.chain.from_iterable(on.rewards)),
-            steps=rules.steps(on.name),
+            name=study_map.name,
+            rewards=list(itertools.chain.from_iterable(study_map.rewards)),
+            steps=rules.steps(study_map.name),
         )
-        for on in config.all_maps
+        for study_map in config.all_maps
     ]
     return LearnerStudy(
         version=learner.VERSION,
@@ -167,7 +167,7 @@ def describe(request: Request) -> LearnerStudy:
 
 @router.post("/start", responses=ERRORS)
 def start(request: Request, body: LearnerStart) -> LearnerAnswer:
-    """A robot that has seen nothing yet."""
+    """Return a robot that has seen nothing yet."""
     number = body.number
     if number is None:
         number = secrets.randbelow(2**31)
@@ -176,7 +176,7 @@ def start(request: Request, body: LearnerStart) -> LearnerAnswer:
 
 @router.post("/look", responses=ERRORS)
 def look(request: Request, body: LearnerLook) -> LearnerAnswer:
-    """What each of these arrows is worth now; the robot learns nothing."""
+    """Return what each of these arrows is worth now; the robot learns nothing."""
     return _answered(learner.look, request, body.state.model_dump(), _arrows(body))
 
 
@@ -187,7 +187,7 @@ def step(request: Request, body: LearnerStep) -> LearnerAnswer:
 
 
 def _arrows(body: LearnerLook) -> list[Arrow]:
-    return [Arrow(one.cell, one.action) for one in body.candidates]
+    return [Arrow(arrow.cell, arrow.action) for arrow in body.candidates]
 
 
 def _answered(

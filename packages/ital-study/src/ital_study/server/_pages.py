@@ -89,13 +89,13 @@ def visitor_words(request: Request) -> dict[str, str]:
 
 @router.get("/")
 async def participant_page(request: Request) -> Response:
-    """The page where participants begin and resume."""
+    """Serve the page where participants begin and resume."""
     return page(request, "participant.html", visitor_words(request))
 
 
 @router.get("/preview")
 async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Response:
-    """The participants' page as a preview for the researcher."""
+    """Serve the participants' page as a preview for the researcher."""
     if app_state(request).researcher(cookie) is None:
         return RedirectResponse("dashboard", 303)
     return page(request, "participant.html", visitor_words(request))
@@ -103,20 +103,20 @@ async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Res
 
 @router.get("/dashboard")
 async def dashboard_page(request: Request) -> Response:
-    """The dashboard's page. It is empty until the researcher logs in."""
+    """Serve the dashboard's page. It is empty until the researcher logs in."""
     return page(request, "dashboard.html")
 
 
 @play_router.get("/play")
 async def play_page(request: Request) -> Response:
-    """Robots side by side."""
+    """Serve the page with robots side by side."""
     return page(request, "play.html")
 
 
 @router.get("/favicon.ico")
 @play_router.get("/favicon.ico")
 async def icon() -> Response:
-    """The page's icon."""
+    """Serve the page's icon."""
     headers = {"Cache-Control": "max-age=3600"}
     return FileResponse(
         FOLDER / "static" / "favicon.svg", media_type=TYPES[".svg"], headers=headers

@@ -129,14 +129,14 @@ def _visit_of(body: messages.Join, is_trial: bool, cookie: str | None) -> Visit:
 
 @router.get("/panel")
 async def panel(request: Request) -> State:
-    """Which parameters of its link a page sends when it joins, and whether one is needed."""
+    """Return which parameters of its link a page sends when it joins, and if one is needed."""
     panel = app_state(request).study.config.panel
     return {"identity": list(panel.identity), "required": panel.required}
 
 
 @router.get("/state", responses=UNKNOWN)
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
-    """The participant's current state."""
+    """Return the participant's current state."""
     app = app_state(request)
     current = await app.study.look(uid_of(app, cookie))
     return show_code(app.study, current, cookie)
@@ -144,7 +144,7 @@ async def state(request: Request, cookie: ParticipantCookie = None) -> State:
 
 @router.get("/words")
 async def words(request: Request, wishes: Wishes = "") -> State:
-    """The words of the pages, in the study's language that fits the wishes best."""
+    """Return the words of the pages, in the study's language that fits the wishes best."""
     config = app_state(request).study.config
     language = languages.best(wishes, config.languages)
     return {

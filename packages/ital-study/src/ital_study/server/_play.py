@@ -26,13 +26,13 @@ router = APIRouter(prefix="/api/play", tags=["play"])
 
 @router.get("/words")
 async def words() -> dict[str, Any]:
-    """The words that this page shares with participants' pages, in English."""
+    """Return the words that this page shares with participants' pages, in English."""
     return {"language": "en", "words": languages.shipped_words("en")}
 
 
 @router.post("/new", responses=ERRORS)
 async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
-    """Robots that know nothing yet."""
+    """Return robots that know nothing yet."""
     rules: StudyRules = request.app.state.rules
     seed = body.seed
     if seed is None:
@@ -42,7 +42,7 @@ async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
 
 @router.post("/step", responses=ERRORS)
 async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
-    """The robots after all these choices."""
+    """Return the robots after all these choices."""
     return scene(request.app.state.rules, body.map, body.seed, body.choices)
 
 

@@ -109,15 +109,15 @@ def upgrade() -> None:
 
 def guards(dialect: str, table: str, may_go: str) -> list[str]:
     """Triggers that refuse changes to rows of a table, and deletions that are not allowed."""
-    said = f"{table} is append-only"
+    message = f"{table} is append-only"
     if dialect == "sqlite":
         return [
             f"CREATE TRIGGER {table}_kept BEFORE UPDATE ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{said}'); END",
+            f"BEGIN SELECT RAISE(ABORT, '{message}'); END",
             f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} WHEN NOT {may_go} "
-            f"BEGIN SELECT RAISE(ABORT, '{said}'); END",
+            f"BEGIN SELECT RAISE(ABORT, '{message}'); END",
         ]
-    body = f"IF TG_OP = 'DELETE' AND {may_go} THEN RETURN OLD; END IF; RAISE EXCEPTION '{said}';"
+    body = f"IF TG_OP = 'DELETE' AND {may_go} THEN RETURN OLD; END IF; RAISE EXCEPTION '{message}';"
     return [
         f"CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger AS $$ BEGIN {body} END $$ "
         "LANGUAGE plpgsql",
