@@ -1,7 +1,7 @@
 """The human study: people, or programs in their place, teach robots the rewards of a map.
 
-The rules, the simulated participants and the analysis need neither web nor database code. Parts load when they are
-first used.
+The rules, the simulated participants and the analysis need neither web nor database code. Parts
+load when they are first used.
 """
 
 import importlib

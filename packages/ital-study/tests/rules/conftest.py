@@ -12,7 +12,10 @@ from ital_study.simulation import arms, lanes
 
 @pytest.fixture(scope="session", autouse=True)
 def _fast():
-    """The programs of many participants as in ``fast``: here they run for longer than they take to compile."""
+    """The programs of many participants as in ``fast``.
+
+    Here they run for longer than they take to compile.
+    """
     options = {"xla_backend_optimization_level": 1}
     if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 11):  # JAX 0.11 dropped the option
         options["xla_cpu_use_fusion_emitters"] = False

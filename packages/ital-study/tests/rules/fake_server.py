@@ -1,4 +1,7 @@
-"""The participant's interface in a few lines, in memory: what simulated participants are tested against."""
+"""The participant's interface in a few lines, in memory.
+
+What simulated participants are tested against.
+"""
 
 import itertools
 import json
@@ -10,7 +13,10 @@ import ital_study as study
 
 
 class FakeServer:
-    """Answers like the study server; with ``trouble`` it loses requests and answers now and then."""
+    """Answers like the study server.
+
+    With ``trouble`` it loses requests and answers now and then.
+    """
 
     def __init__(self, config, *, trouble=0.0, seed=0):
         self.config, self.rules = config, study.StudyRules(config)

@@ -213,7 +213,10 @@ def test_other_robots_do_not_notice_the_adaptive_one(ran, three):
 
 
 def test_what_the_adaptive_robot_learns(three):
-    """With a helpful teacher it usually learns more than the naive robot; with a random one about as little."""
+    """With a helpful teacher it usually learns more than the naive robot.
+
+    With a random one about as little.
+    """
     distance = three.measures["distance"]
     nearer = {arm: distance[:, :, i, 0] - distance[:, :, i, -1] for i, arm in enumerate(three.arms)}
     with_machine, with_dice = nearer["machine", "adaptive"], nearer["random", "adaptive"]

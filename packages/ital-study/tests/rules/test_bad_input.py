@@ -1,4 +1,7 @@
-"""Bad input for the commands of the study that need no server: one line, status 2, and nothing written."""
+"""Bad input for the commands of the study that need no server.
+
+One line, status 2, and nothing written.
+"""
 
 import pytest
 

@@ -125,7 +125,10 @@ UNTRUE = {
 
 
 def test_a_study_with_the_consent_of_before_keeps_its_hash():
-    """Nothing else depends on the consent: the value is that of before, with the debriefing of now."""
+    """Nothing else depends on the consent.
+
+    The value is that of before, with the debriefing of now.
+    """
     text = shipped_text("paper").replace('version = "2"', 'version = "1"', 1)
     for now, before in UNTRUE.items():
         text, count = re.subn(now, before, text)
@@ -343,7 +346,10 @@ def test_a_translation_has_as_many_pages_and_answers():
 
 
 def test_one_goal_in_all_texts():
-    """Instructions, check and rounds name the same goal, in every language: the belief about the whole map."""
+    """Instructions, check and rounds name the same goal, in every language.
+
+    The belief about the whole map.
+    """
     config = study.load_config()
     goals = {
         "en": r"belief (about the whole map )?(should be )?as much like the true map as (possible)",

@@ -1,6 +1,7 @@
 """Every number of the study's tables and words, computed a second time on a made-up study.
 
-People, maps, robots and steps have different numbers and different values, and teachers share only some participants.
+People, maps, robots and steps have different numbers and different values, and teachers share only
+some participants.
 """
 
 import dataclasses
@@ -398,7 +399,10 @@ def test_bars_curves_and_paths(told):
 
 @pytest.fixture(scope="module")
 def guessed():
-    """Scores and choices of seven people with different numbers of steps; models that fit them differently."""
+    """Scores and choices of seven people with different numbers of steps.
+
+    Models that fit them differently.
+    """
     rng = np.random.default_rng(4)
     lengths = [30, 22, 41, 35, 27, 38, 25]
     scores = rng.normal(size=(6, sum(lengths), 5))

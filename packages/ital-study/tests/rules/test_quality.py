@@ -268,7 +268,10 @@ def test_the_codebook_states_every_threshold():
 
 
 def test_defaults_never_change():
-    """Studies that leave the section out are hashed without it: their thresholds must stay what they were."""
+    """Studies that leave the section out are hashed without it.
+
+    Their thresholds must stay what they were.
+    """
     assert dataclasses.asdict(Quality()) == {
         "too_fast_seconds": 1.0, "too_fast_share": 0.2, "looked_away_share": 0.2, "same_place_share": 0.6,
         "same_place_run": 25, "chance_level": 0.05, "pause_minutes": 30.0, "screen_width": 560, "screen_height": 400,

@@ -20,7 +20,10 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 
 class Reference:
-    """The world of the study, rewritten in NumPy and float64: a table of transitions, iteration, linear solves."""
+    """The world of the study, rewritten in NumPy and float64.
+
+    A table of transitions, iteration, linear solves.
+    """
 
     def __init__(self, config):
         size, eta = config.size, config.lr
@@ -327,7 +330,10 @@ def test_replay_is_what_happened_bit_for_bit(rules, learner):
 
 
 def test_what_the_adaptive_robot_remembers_matters(rules):
-    """The same belief and arrow with and without memory give different steps; else no replay would be needed."""
+    """The same belief and arrow with and without memory give different steps.
+
+    Else no replay would be needed.
+    """
     arrows = rules.candidates(9, "E")
     choices = []
     mind = rules.mind("adaptive", rules.start(9, "E"))

@@ -1,4 +1,7 @@
-"""Answers to questions in the report: distributions of all items, and scales compared between kinds of robot."""
+"""Answers to questions in the report.
+
+Distributions of all items, and scales compared between kinds of robot.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -90,8 +93,8 @@ def blocks(
     Args:
         config: The study.
         answers: The answers of the participants who are analysed; None without any.
-        names: Kinds of robot and what they are called, in the order of the tables; the last one is what the others are
-            compared with.
+        names: Kinds of robot and what they are called, in the order of the tables; the last one is
+            what the others are compared with.
 
     Returns:
         Nothing without answers.
@@ -153,7 +156,7 @@ _SUMMARIES: dict[str, Callable[[Item, np.ndarray], str]] = {
 
 
 def _compared(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
-    """Yield the mean of a scale for every other kind of robot against the last one, paired by participant."""
+    """Yield the mean of a scale for each other kind of robot against the last, paired by person."""
     if not item.by_robot or item.item.kind != "likert":
         return
     means = item.rows.groupby(["participant", "teacher", "learner"])["value"].mean().unstack()

@@ -72,7 +72,8 @@ class Measure(NamedTuple):
 def measures(steps: int) -> dict[str, Measure]:
     """List the outcomes of a robot.
 
-    They are how far its distances fell after the first and last steps, its reward and the gain in reward.
+    They are how far its distances fell after the first and last steps, its reward and the gain in
+    reward.
 
     Args:
         steps: Number of steps of a robot on a map.
@@ -105,7 +106,8 @@ class Analysis(NamedTuple):
         kind: ``human`` or ``simulated``.
         mode: Mode of the participants.
         participants: Number of participants by teacher.
-        agreement: Share of steps on which participants chose the machine's pick, by teacher and learner.
+        agreement: Share of steps on which participants chose the machine's pick, by teacher and
+            learner.
         outcomes: A row per participant, map and arm.
         summary: Means of the outcomes.
         tests: Paired tests.
@@ -144,8 +146,8 @@ def analyze(
 
     Tests are also of everybody, so that a reader sees what leaving people out changed.
 
-    If the table lacks the machine and random arms, they are simulated with the same maps, starts and arrows as the
-    participants' arms. So is the matched-step control.
+    If the table lacks the machine and random arms, they are simulated with the same maps, starts
+    and arrows as the participants' arms. So is the matched-step control.
 
     Args:
         study: Configuration and step table.
@@ -156,7 +158,8 @@ def analyze(
         Arms, outcomes, tests and curves.
 
     Raises:
-        InputError: There are no steps of that mode, a step is in the table twice, or nobody has finished.
+        InputError: There are no steps of that mode, a step is in the table twice, or nobody has
+            finished.
     """
     config = study.config
     check_unique(study.steps)
@@ -313,12 +316,14 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
 def _replays(
     config: Config, rules: StudyRules, steps: "pd.DataFrame"
 ) -> tuple["pd.DataFrame", "pd.DataFrame", float]:
-    """Replay every choice to the robot it was made for, as a check, and people's choices to the control.
+    """Replay every choice to its robot, as a check, and people's choices to the control.
 
-    The control sees what people chose for the aware robot, because nobody taught the control itself.
+    The control sees what people chose for the aware robot, because nobody taught the control
+    itself.
 
     Returns:
-        The steps of people's control, the path lengths of all robots, and the largest error of a distance.
+        The steps of people's control, the path lengths of all robots, and the largest error of a
+        distance.
     """
     import pandas as pd
 
@@ -412,14 +417,14 @@ def _paths_of(run: _arms.ArmsRun) -> "pd.DataFrame":
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
-    """Return how often participants chose what the machine would have chosen, by teacher and learner."""
+    """Return how often participants chose the machine's pick, by teacher and learner."""
     same = steps["choice"] == steps["machine_choice"]
     shares = same.groupby([steps["teacher"], steps["learner"]]).mean()
     return {arm_: float(share) for arm_, share in shares.items()}
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
-    """Return one row per teacher, learner, map and participant, and the mean over maps as map "all"."""
+    """Return the outcomes of every robot taught, and their mean over maps as map "all"."""
     import pandas as pd
 
     key = [*ARM_AND_MAP, "participant"]
@@ -440,7 +445,7 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Return mean, standard deviation, standard error and n of every outcome in every arm, per map and over maps."""
+    """Return mean, deviation, standard error and n of every outcome, per arm and map and over maps."""
     long = outcomes.melt([*ARM_AND_MAP, "participant"], list(names), "outcome", "value")
     grouped = long.groupby([*ARM_AND_MAP, "outcome"], sort=False)["value"]
     table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()
@@ -450,8 +455,9 @@ def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     """Return the arms to compare, if a study has them.
 
-    First, for every teacher, aware robots with naive ones and with the control, adaptive ones with naive and aware
-    ones. Then the aware, and the adaptive, robots of every teacher with those of the machine and the random teacher.
+    First, for every teacher, aware robots with naive ones and with the control, adaptive ones with
+    naive and aware ones. Then the aware, and the adaptive, robots of every teacher with those of
+    the machine and the random teacher.
     """
     pairs = []
     for teacher in teachers:
@@ -466,10 +472,12 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
 
 
 def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Test all contrasts by paired tests, for every outcome and map; teachers are paired where participants had both.
+    """Test all contrasts by paired tests, for every outcome and map.
 
-    Holm's adjustment is over the maps, separately for each contrast and outcome, so another arm changes no family of
-    tests. The mean over maps is a single test and needs no adjustment.
+    Teachers are paired where participants had both.
+
+    Holm's adjustment is over the maps, separately for each contrast and outcome, so another arm
+    changes no family of tests. The mean over maps is a single test and needs no adjustment.
     """
     import pandas as pd
 
@@ -517,7 +525,10 @@ def _adjusted(family: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
-    """Return mean and standard error of every measure at every step (0: before the first), per arm and map."""
+    """Return mean and standard error of every measure at every step, per arm and map.
+
+    Step 0 is before the first.
+    """
     import pandas as pd
 
     first = steps[steps["step"] == 1]
@@ -545,7 +556,10 @@ def arm(teacher: str, learner: str) -> str:
 
 
 def teachers_in_order(names: Sequence[str]) -> list[str]:
-    """Sort teachers: people first, then the machine, then Boltzmann teachers, then the random one."""
+    """Sort teachers.
+
+    People first, then the machine, then Boltzmann teachers, then the random one.
+    """
     ranks = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
 
     def rank(name: str) -> tuple[int, str]:

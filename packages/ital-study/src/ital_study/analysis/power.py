@@ -1,4 +1,7 @@
-"""Power analysis: how many participants a study needs, for a given effect or for simulated teachers."""
+"""Power analysis.
+
+How many participants a study needs, for a given effect or for simulated teachers.
+"""
 
 import functools
 import math
@@ -53,8 +56,8 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
 
     low = stats.chi.ppf(NEVER, n - 1) / scale
     high = stats.chi.isf(NEVER, n - 1) / scale
-    # With few people the critical value t is large. Then the integrand falls from 1 to 0 in a narrow
-    # place, within a few 1/t of S = d√n / t, which the integration must not overlook.
+    # With few people the critical value t is large. Then the integrand falls from 1 to 0 in a
+    # narrow place, within a few 1/t of S = d√n / t, which the integration must not overlook.
     turns = ((away + z) / limit for z in (-8, -2, 0, 2, 8))
     points = [turn for turn in turns if low < turn < high]
     power, _ = integrate.quad(found, low, high, points=points, epsabs=1e-12, limit=200)
@@ -64,7 +67,7 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
 def participants_needed(
     effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1
 ) -> int:
-    """Return the smallest number of participants that finds the effect with probability ``power`` or more."""
+    """Return the smallest number of participants that finds the effect with the given power."""
     check(power=power, alpha=alpha, tests=tests)
     check_effect(effect)
     if not effect:
@@ -100,7 +103,7 @@ def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int 
 
 
 def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest n in [low, high] from which ``holds`` is true, given that it is at ``high``."""
+    """Return the smallest n in [low, high] from which ``holds`` is true; it is at ``high``."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -113,9 +116,10 @@ def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
 def share_found(
     differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0
 ) -> float:
-    """Return the share of studies of n participants that find every map's difference, Holm over maps.
+    """Return the share of studies of n people that find every map's difference, Holm over maps.
 
-    ``differences`` (participants, maps) are those of a pool, from which n are drawn with replacement.
+    ``differences`` (participants, maps) are those of a pool, from which n are drawn with
+    replacement.
     """
     from scipy import stats
 
@@ -131,7 +135,10 @@ def share_found(
 def needed_for_all_maps(
     differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
 ) -> int | None:
-    """Return the smallest number of participants for which all maps are significant; None if above ``most``."""
+    """Return the smallest number of participants for which all maps are significant.
+
+    None if above ``most``.
+    """
     check(power=power, alpha=alpha)
     if share_found(differences, most, alpha) < power:
         return None
@@ -150,13 +157,14 @@ def simulated_effects(
     alpha: float = 0.05,
     show: Callable[[int], None] = lambda done: None,
 ) -> "pd.DataFrame":
-    """Compare aware robots with naive ones (or the control) for simulated teachers, and compute the people needed.
+    """Compare robots for simulated teachers, and compute the people needed.
 
-    ``robot`` may also be the adaptive robot, whether or not the study includes it. The control has the aware robot's
-    step lengths, so it is no control for the adaptive robot.
+    ``robot`` may also be the adaptive robot, whether or not the study includes it. The control has
+    the aware robot's step lengths, so it is no control for the adaptive robot.
 
-    One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
-    agrees with the machine, and the participants needed for the mean over maps and for every map at once.
+    One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how
+    often the teacher agrees with the machine, and the participants needed for the mean over maps
+    and for every map at once.
     """
     import pandas as pd
 

@@ -14,6 +14,8 @@ from ital.tools.platform import set_up_jax
 from ital_study.cli.serve import CONFIG, need_extra
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ital_study.config.configuration import Config
     from ital_study.data.table import StudyData
     from ital_study.simulation.arms import ArmTeacher
@@ -75,16 +77,13 @@ def simulate(
         )
     if adaptive and out is None:
         raise InputError(
-            "--adaptive needs --out: with --url the server's configuration decides which robots there are"
+            "--adaptive needs --out: with --url the server's configuration decides "
+            "which robots there are"
         )
-    study, teachers = _parts(config, teacher, rationality)
+    study, teachers = _study_and_teachers(config, teacher, rationality)
     if out is not None:
-        _simulate_here(
-            dataclasses.replace(study, adaptive=study.adaptive or adaptive),
-            participants,
-            teachers,
-            out,
-        )
+        study = dataclasses.replace(study, adaptive=study.adaptive or adaptive)
+        _simulate_here(study, participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("--url takes one teacher only: run the command once per teacher")
@@ -92,10 +91,11 @@ def simulate(
         _simulate_there(study, participants, teachers[0], url, options)
 
 
-def _parts(
+def _study_and_teachers(
     config: str | None, teacher: str, rationality: float | None
 ) -> tuple["Config", list["ArmTeacher"]]:
-    set_up_jax("cpu")  # the steps of a study are far too small for a GPU
+    # The steps of a study are far too small for a GPU.
+    set_up_jax("cpu")
     from ital_study.config.load import load_config
     from ital_study.simulation import arms
 
@@ -107,8 +107,10 @@ def _parts(
         )
     if rationality is not None and "boltzmann" not in names:
         raise InputError("--rationality needs --teacher boltzmann")
-    rho = {"boltzmann": rationality}  # of the others, one that is in the name
-    return study, [arms.teacher(name, rho.get(name), default=study.beta) for name in names]
+    # The rationality of boltzmann:RHO is in its name.
+    rationalities = {"boltzmann": rationality}
+    teachers = [arms.teacher(name, rationalities.get(name), default=study.beta) for name in names]
+    return study, teachers
 
 
 def _simulate_here(
@@ -142,10 +144,11 @@ def _simulate_there(
         raise InputError(
             f"simulated participants need the server's key: set the environment variable {KEY}"
         )
-    total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
+    total = count * config.total_steps
     with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
         shown_at = time.monotonic()
 
+        # Thousands of steps a second would be more than a terminal can show.
         def show_at_times(steps: int) -> None:
             nonlocal shown_at
             if time.monotonic() - shown_at > 0.2:
@@ -160,9 +163,11 @@ def _simulate_there(
     summary = outcome.summary()
     print(f"{summary['finished']:.0f} of {count} finished (simulated, {teacher.name} teacher)")
     print(
-        f"{summary['steps']:.0f} steps in {summary['seconds']:.1f} s, {summary['steps_per_second']:.1f} per second; "
-        f"a step took {summary['median_ms']:.1f} ms (median), {summary['p95_ms']:.1f} (95th percentile), "
-        f"{summary['p99_ms']:.1f} (99th), {summary['slowest_ms']:.1f} (slowest); {summary['retries']:.0f} repeated"
+        f"{summary['steps']:.0f} steps in {summary['seconds']:.1f} s, "
+        f"{summary['steps_per_second']:.1f} per second; "
+        f"a step took {summary['median_ms']:.1f} ms (median), "
+        f"{summary['p95_ms']:.1f} (95th percentile), {summary['p99_ms']:.1f} (99th), "
+        f"{summary['slowest_ms']:.1f} (slowest); {summary['retries']:.0f} repeated"
     )
 
 
@@ -211,21 +216,13 @@ def analyze(
     with show_progress(f"study {study.config.name}: models of a teacher", 100) as show:
         try:
             fitted = fit(study, mode, show=show)
-        except (
-            InputError
-        ) as error:  # of data that cannot be replayed: the rest of the report stands
+        except InputError as error:
+            # These data cannot be replayed. The rest of the report stands.
             analysis.notes.append(f"No model of a teacher was fitted: {error}.")
             fitted = None
     files = page.write(analysis, out or folder, picture, fitted)
     print(figures.whose(analysis))
-    tables = page.text_tables(analysis)
-    if tables:
-        print()
-        print("Means over participants. Paired t-tests, two-sided;", end=" ")
-        print("p (Holm) is adjusted over the maps. More is better.")
-    for title, table in tables.items():
-        print(f"\n{title}")
-        print(table.to_string(index=False))
+    _print_tables(page.text_tables(analysis))
     print()
     unreadable = _table.unreadable(study.participants, analysis.mode)
     for sentence in [*page.findings(analysis), quality_report.summary(analysis), *unreadable]:
@@ -234,8 +231,21 @@ def analyze(
     print(f"report: {next(file for file in files if file.suffix == '.html')}")
 
 
+def _print_tables(tables: "dict[str, pd.DataFrame]") -> None:
+    if tables:
+        print()
+        print("Means over participants. Paired t-tests, two-sided;", end=" ")
+        print("p (Holm) is adjusted over the maps. More is better.")
+    for title, table in tables.items():
+        print(f"\n{title}")
+        print(table.to_string(index=False))
+
+
 def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
-    """Read the study from a folder, a database file or a database URL; also return the default folder for results."""
+    """Read the study from a folder, a database file or a database URL.
+
+    Also return the default folder for results.
+    """
     from ital_study.data import table as _table
 
     if mode is not None and mode not in _table.MODES:
@@ -252,14 +262,18 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
     from ital_study.store.answers_table import answers_table
     from ital_study.store.participants_table import participant_blocks
 
-    with open_store(str(path / "study.db") if path.is_dir() else source) as store:
-        config, modes = store.config(), [mode] if mode else ["live", "simulated"]
+    modes = [mode] if mode else ["live", "simulated"]
+    database = str(path / "study.db") if path.is_dir() else source
+    with open_store(database) as store:
+        config = store.config()
         tables = [store.steps_table(name) for name in modes]
         answers = pd.concat([answers_table(store, name) for name in modes], ignore_index=True)
+        blocks: list[pd.DataFrame] = []
         with store.reading() as connection:
-            people = pd.concat(
-                [each for name in modes for each in participant_blocks(connection, name)]
-            )
+            for name in modes:
+                blocks += participant_blocks(connection, name)
+        people = pd.concat(blocks)
+    # An empty table has no types of columns.
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
@@ -305,7 +319,9 @@ def power(
     from ital_study.analysis import power as _power
 
     _power.check(power=chance, alpha=alpha, tests=tests)
-    level = f"α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
+    level = f"α = {alpha:g} two-sided"
+    if tests > 1:
+        level += f", {tests} tests (Bonferroni)"
     wanted = f"power {chance:g}, {level}"
     if effect is not None and participants is not None:
         _power.check_effect(effect)
@@ -337,27 +353,33 @@ def _power_of_simulated(
     from ital_study.config.load import load_config
     from ital_study.simulation import arms
 
-    study, (robot, against) = load_config(config), robots
-    values = (
-        [str(rho) for rho in _power.RATIONALITIES]
-        if rationality is None
-        else rationality.split(",")
-    )
+    study = load_config(config)
+    robot, against = robots
+    values = [str(rho) for rho in _power.RATIONALITIES]
+    if rationality is not None:
+        values = rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
     teachers = [arms.teacher(name, default=study.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
         table = _power.simulated_effects(
-            study, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
+            study,
+            teachers,
+            pool=pool,
+            outcome=outcome,
+            robot=robot,
+            against=against,
+            power=chance,
+            alpha=alpha,
             show=show,
-        )  # fmt: skip
+        )
     print(
         "SIMULATED teachers. Where people lie between them is unknown until people have taken part."
     )
     print(
-        f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:"
+        f"{outcome}, {robot} against {against}; "
+        f"participants needed for power {chance:g}, α = {alpha:g}:"
     )
-    counts = {
-        name: table[name].map(str).where(table[name].notna(), "more")
-        for name in ("needed", "needed_all_maps")
-    }
-    print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    # A number that is missing lies beyond those that were tried.
+    for name in ("needed", "needed_all_maps"):
+        table[name] = table[name].map(str).where(table[name].notna(), "more")
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))

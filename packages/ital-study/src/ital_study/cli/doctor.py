@@ -1,6 +1,7 @@
 """What a study still needs before people take part: ``ital study doctor``."""
 
 import glob
+import itertools
 import os
 import re
 import shlex
@@ -19,11 +20,18 @@ from ital_study.config.load import load_config
 from ital_study.config.panel import FIELD, PATTERN, guessable
 from ital_study.config.texts import PLACEHOLDER
 
-GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
-BYTES_PER_STEP, BYTES_PER_PERSON = 7500, 400_000  # of the database at most; usually a tenth of it
-PEOPLE = 200  # if the intake has no limit
-OLD_BACKUP = 24 * 3600  # seconds
+GOOD = "good"
+DOUBTFUL = "doubtful"
+BAD = "bad"
 
+# What the database needs at most; usually it needs a tenth of that.
+BYTES_PER_STEP = 7500
+BYTES_PER_PERSON = 400_000
+
+PEOPLE = 200  # if the intake has no limit
+OLD_BACKUP = 24  # hours
+
+# The words of the numbers from two on.
 NUMBER_WORDS = {
     "en": [
         "two",
@@ -52,6 +60,7 @@ NUMBER_WORDS = {
         "zwölf",
     ],
 }
+# What numbers in texts count, as regular expressions.
 NOUNS = {
     "arrows": "arrows|Pfeilen?",
     "steps": "steps|Schritten?",
@@ -60,7 +69,8 @@ NOUNS = {
 }
 
 
-# What the shipped consent once said of IDs from outside; the researcher can look for them, so it was not true.
+# What the shipped consent once said of IDs from outside; the researcher can look for them, so it
+# was not true.
 UNTRUE = ("nobody can read back", "niemand sie zurückverfolgen kann")
 
 
@@ -126,33 +136,37 @@ def placeholders(config: Config) -> list[tuple[str, str]]:
     Returns:
         Keys of the configuration and what is left there, each once.
     """
-    texts = [(key, text) for key, text in texts_of(config.as_dict()) if key != "panel.pattern"]
-    found = [(key, match[0]) for key, text in texts for match in PLACEHOLDER.finditer(text)]
+    found = []
+    for key, text in texts_of(config.as_dict()):
+        # A regular expression has square brackets of its own.
+        if key != "panel.pattern":
+            found += [(key, match[0]) for match in PLACEHOLDER.finditer(text)]
     return list(dict.fromkeys(found))
 
 
 def refuse_placeholders(config: Config) -> None:
     """Raise an error of one line if texts or codes are not filled in."""
     left = placeholders(config)
-    if left:
-        key, text = left[0]
-        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        raise InputError(
-            f"{config.name} is not ready for participants: {key} has the placeholder {text!r}{others}; fill them in "
-            "(ital study doctor lists them), or add --trial to try the study out"
-        )
+    if not left:
+        return
+    key, text = left[0]
+    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    raise InputError(
+        f"{config.name} is not ready for participants: {key} has the placeholder {text!r}{others}; "
+        "fill them in (ital study doctor lists them), or add --trial to try the study out"
+    )
 
 
 def texts_of(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of a configuration with its key, before fields are filled in."""
+    """Yield every text of a configuration with its key, before fields are filled in."""
     if isinstance(content, str):
         yield key, content
     elif isinstance(content, dict):
         for name, value in content.items():
             yield from texts_of(value, f"{key}.{name}" if key else name)
     elif isinstance(content, list):
-        for i, value in enumerate(content, start=1):
-            yield from texts_of(value, f"{key}[{i}]")
+        for number, value in enumerate(content, start=1):
+            yield from texts_of(value, f"{key}[{number}]")
 
 
 Result = tuple[str, str]
@@ -160,31 +174,33 @@ Result = tuple[str, str]
 
 def _configuration(patient: Patient) -> Result:
     config = patient.config
-    return (
-        GOOD,
-        f"{config.name}, version {config.hash[:12]}: {len(config.maps)} maps, {config.steps} steps each",
-    )
+    size = f"{len(config.maps)} maps, {config.steps} steps each"
+    return GOOD, f"{config.name}, version {config.hash[:12]}: {size}"
 
 
 def _placeholders(patient: Patient) -> Result:
     left = placeholders(patient.config)
     if not left:
         return GOOD, "all texts and codes are filled in"
-    shown = ", ".join(f"{key} {text!r}" for key, text in left[:8]) + (" …" if len(left) > 8 else "")
-    return BAD, f"{len(left)} left, fill them in: {shown}"
+    listed = ", ".join(f"{key} {text!r}" for key, text in left[:8])
+    if len(left) > 8:
+        listed += " …"
+    return BAD, f"{len(left)} left, fill them in: {listed}"
 
 
 def _consent(patient: Patient) -> Result:
-    texts = list(texts_of(patient.config.as_dict()))
-    untrue = [key for key, text in texts for said in UNTRUE if said in " ".join(text.split())]
+    untrue = []
+    for key, text in texts_of(patient.config.as_dict()):
+        # Lines may break anywhere.
+        words = " ".join(text.split())
+        untrue += [key for claim in UNTRUE if claim in words]
     if not untrue:
-        return (
-            GOOD,
-            f"version {patient.config.consent.version} does not promise that nobody can look for an ID",
-        )
+        version = patient.config.consent.version
+        return GOOD, f"version {version} does not promise that nobody can look for an ID"
     return DOUBTFUL, (
-        f"{', '.join(untrue)} says that nobody can read an ID back, but ital study find can look for it: say that data "
-        "are pseudonymous, as the consent of a new study does, and give the text a new version"
+        f"{', '.join(untrue)} says that nobody can read an ID back, but ital study find can look "
+        "for it: say that data are pseudonymous, as the consent of a new study does, and give the "
+        "text a new version"
     )
 
 
@@ -204,71 +220,70 @@ def wrong_numbers(config: Config) -> list[str]:
     Returns:
         One sentence for each.
     """
-    maps, robots, steps, in_all = (
-        len(config.maps),
-        len(config.learners),
-        config.steps,
-        config.total_steps,
-    )
-    that_count = in_all - config.warm_up_steps
-    fitting = {
-        "arrows": {
-            config.candidates,
-            config.candidates - 1,
-            steps,
-            robots * steps,
-            config.warm_up_steps,
-            in_all,
-            that_count,
-        },
-        "steps": {steps, config.warm_up_steps, in_all, that_count},
-        "maps": {maps, maps + 1, 3},  # three maps are side by side; one more is for practice
-        "robots": {robots, maps * robots},
-    }
-    words = {
-        word: i for language in NUMBER_WORDS.values() for i, word in enumerate(language, start=2)
-    }
+    fitting = _fitting_numbers(config)
+    words: dict[str, int] = {}
+    for number_words in NUMBER_WORDS.values():
+        words |= {word: number for number, word in enumerate(number_words, start=2)}
+    number = rf"\d+|{'|'.join(words)}"
     wrong = []
-    for key, text in texts_of(config.as_dict()):
-        for noun, pattern in NOUNS.items():
-            for match in re.finditer(
-                rf"\b(\d+|{'|'.join(words)})\s+(?:\w+\s+)?({pattern})\b", text, re.IGNORECASE
-            ):
-                said = words.get(match[1].lower()) or int(match[1])
-                if said != 1 and said not in fitting[noun]:
-                    right = " or ".join(map(str, sorted(fitting[noun])))
-                    wrong.append(
-                        f"{key} says {' '.join(match[0].split())!r}, but the study has {right}"
-                    )
+    for (key, text), (noun, pattern) in itertools.product(
+        texts_of(config.as_dict()), NOUNS.items()
+    ):
+        # A word may stand between the number and the noun: "30 more steps".
+        counted = rf"\b({number})\s+(?:\w+\s+)?({pattern})\b"
+        for match in re.finditer(counted, text, re.IGNORECASE):
+            stated = words.get(match[1].lower()) or int(match[1])
+            if stated != 1 and stated not in fitting[noun]:
+                phrase = " ".join(match[0].split())
+                right = " or ".join(map(str, sorted(fitting[noun])))
+                wrong.append(f"{key} says {phrase!r}, but the study has {right}")
     return wrong
 
 
+def _fitting_numbers(config: Config) -> dict[str, set[int]]:
+    """Return the numbers that texts may give, by noun."""
+    maps = len(config.maps)
+    robots = len(config.learners)
+    all_steps = config.total_steps
+    steps_that_count = all_steps - config.warm_up_steps
+    steps = {config.steps, config.warm_up_steps, all_steps, steps_that_count}
+    return {
+        "arrows": {
+            *steps,
+            config.candidates,
+            config.candidates - 1,
+            robots * config.steps,
+        },
+        "steps": steps,
+        "maps": {maps, maps + 1, 3},  # three maps are side by side; one more is for practice
+        "robots": {robots, maps * robots},
+    }
+
+
 def _completion(patient: Patient) -> Result:
-    wrong = [
-        problem
-        for problem in _ends(patient.config.as_dict()["completion"], "completion")
-        if problem
-    ]
+    wrong = list(_ends(patient.config.as_dict()["completion"], "completion"))
     if wrong:
         return BAD, "; ".join(wrong)
-    where = patient.config.completion.redirect
-    return (
-        GOOD,
-        "participants get a code"
-        if where is None
-        else f"participants return to {where.split('?')[0]}",
-    )
+    redirect = patient.config.completion.redirect
+    if redirect is None:
+        return GOOD, "participants get a code"
+    return GOOD, f"participants return to {redirect.split('?')[0]}"
 
 
 def _ends(end: Mapping[str, Any], key: str) -> Iterator[str]:
-    """What is wrong with the code and the redirect of each way to end."""
-    code, redirect = end.get("code"), end.get("redirect")
+    """Yield what is wrong with the code and the redirect of each way to end."""
+    code = end.get("code")
+    redirect = end.get("redirect")
     if redirect is not None:
         if not redirect.startswith("https://"):
             yield f"{key}.redirect must begin with https://"
-        said = re.search(r"[?&](?:cc|code|survey_code)=([^&#]*)", redirect)
-        if said and code and said[1] != code and not FIELD.fullmatch(said[1]):
-            yield f"{key}.redirect has the code {said[1]!r}, but {key}.code is {code!r}: make them equal"
+        linked = re.search(r"[?&](?:cc|code|survey_code)=([^&#]*)", redirect)
+        # A field such as {code} is filled in with the right code.
+        if linked and code and linked[1] != code and not FIELD.fullmatch(linked[1]):
+            yield (
+                f"{key}.redirect has the code {linked[1]!r}, but {key}.code is {code!r}: "
+                "make them equal"
+            )
     for name, inner in end.items():
         if isinstance(inner, dict):
             yield from _ends(inner, f"{key}.{name}")
@@ -279,14 +294,15 @@ def _identities(patient: Patient) -> Result:
     names = " or ".join(panel.identity)
     if panel.pattern != PATTERN and guessable(panel.pattern):
         return DOUBTFUL, (
-            f"panel.pattern accepts identities that can be guessed: whoever guesses one continues in that person's "
-            f"place; give long random ones in {names}"
+            "panel.pattern accepts identities that can be guessed: whoever guesses one continues in "
+            f"that person's place; give long random ones in {names}"
         )
-    told = f"{'needed' if panel.required else 'taken, if there is one,'} from {names} in the link"
-    return (
-        GOOD,
-        told if panel.pattern != PATTERN else f"{told}; make sure that nobody can guess them",
-    )
+    need = "needed" if panel.required else "taken, if there is one,"
+    message = f"{need} from {names} in the link"
+    # The default pattern accepts almost anything, so it says nothing about how they are made.
+    if panel.pattern == PATTERN:
+        message += "; make sure that nobody can guess them"
+    return GOOD, message
 
 
 def _languages(patient: Patient) -> Result:
@@ -299,7 +315,7 @@ def _origin(patient: Patient) -> Result:
     origin = origin_of(patient.environment)
     if origin is None:
         return DOUBTFUL, (
-            f"no address: before participants come from elsewhere, set ITAL_STUDY_ORIGIN in "
+            "no address: before participants come from elsewhere, set ITAL_STUDY_ORIGIN in "
             f"{patient.folder / _folder.SETTINGS}"
         )
     if not origin.startswith("https://"):
@@ -315,35 +331,28 @@ def _password(patient: Patient) -> Result:
 
 
 def _permissions(patient: Patient) -> Result:
-    """Whether others on this machine may read what only the researcher should."""
+    """Check whether others on this machine may read what only the researcher should."""
     database = Path(patient.database.removeprefix("sqlite:///"))
-    beside = (
-        []
-        if "://" in str(database)
-        else sorted(database.parent.glob(f"{glob.escape(database.name)}*"))
-    )
-    backups = sorted((patient.folder / _folder.BACKUPS).glob("*.backup"))
-    private = [
-        patient.folder / _folder.PASSWORD,
-        *beside,
-        *sorted(patient.folder.glob("*.key")),
-        *backups,
-    ]
-    loose = [str(file) for file in dict.fromkeys(private) if _others_may_read(file)]
-    if not loose:
+    private = [patient.folder / _folder.PASSWORD]
+    # SQLite keeps files of its own beside a database; PostgreSQL has no file here.
+    if "://" not in str(database):
+        private += sorted(database.parent.glob(f"{glob.escape(database.name)}*"))
+    private += sorted(patient.folder.glob("*.key"))
+    private += sorted((patient.folder / _folder.BACKUPS).glob("*.backup"))
+    readable = [str(file) for file in dict.fromkeys(private) if _others_may_read(file)]
+    if not readable:
         return GOOD, "only you can read the password, the key, the data and the backups"
-    return (
-        BAD,
-        f"others on this machine may read {', '.join(loose)}: run chmod 600 {shlex.join(loose)}",
+    return BAD, (
+        f"others on this machine may read {', '.join(readable)}: "
+        f"run chmod 600 {shlex.join(readable)}"
     )
 
 
 def _others_may_read(file: Path) -> bool:
-    return (
-        file.is_file()
-        and file.suffix != ".lock"
-        and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
-    )
+    # A lock is empty.
+    if not file.is_file() or file.suffix == ".lock":
+        return False
+    return bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _data(patient: Patient) -> Result:
@@ -355,13 +364,12 @@ def _data(patient: Patient) -> Result:
         counts = store.participants_by_mode()
         unreadable = deletions.read(store.tombstone_file).unreadable
     if unreadable:
-        return (
-            BAD,
-            f"a deletion in {store.tombstone_file} cannot be read: {unreadable[0][:60]!a}; put a copy in its place",
+        return BAD, (
+            f"a deletion in {store.tombstone_file} cannot be read: {unreadable[0][:60]!a}; "
+            "put a copy in its place"
         )
-    return GOOD, ", ".join(
-        f"{count} {mode}" for mode, count in counts.items()
-    ) or "no participants yet"
+    listed = ", ".join(f"{count} {mode}" for mode, count in counts.items())
+    return GOOD, listed or "no participants yet"
 
 
 def _key(patient: Patient) -> Result:
@@ -387,27 +395,28 @@ def _backups(patient: Patient) -> Result:
     newest = max((file.stat().st_mtime for file in folder.glob("*.backup")), default=None)
     people = _live_participants(patient)
     if newest is None:
+        if not people:
+            return GOOD, f"{folder} is there"
         advice = f"run ital study backup {patient.folder}, every hour if you can"
-        return (
-            (BAD, f"{people} participants and no backup: {advice}")
-            if people
-            else (GOOD, f"{folder} is there")
-        )
+        return BAD, f"{people} participants and no backup: {advice}"
     hours = (time.time() - newest) / 3600
-    if people and hours * 3600 > OLD_BACKUP:
-        return (
-            DOUBTFUL,
-            f"the newest is {hours:.0f} hours old: run ital study backup {patient.folder}",
-        )
+    if people and hours > OLD_BACKUP:
+        advice = f"run ital study backup {patient.folder}"
+        return DOUBTFUL, f"the newest is {hours:.0f} hours old: {advice}"
     return GOOD, f"the newest is {hours:.1f} hours old"
 
 
 def _disk(patient: Patient) -> Result:
+    # In megabytes.
     free = shutil.disk_usage(patient.folder).free / 1e6
     people = patient.config.intake or PEOPLE
     most = people * (BYTES_PER_PERSON + BYTES_PER_STEP * patient.config.total_steps) / 1e6
-    told = f"{free:,.0f} MB free; {people} participants can store {most:,.0f} MB at most"
-    return (BAD if free < most / 10 else DOUBTFUL if free < most else GOOD), told
+    message = f"{free:,.0f} MB free; {people} participants can store {most:,.0f} MB at most"
+    if free < most / 10:
+        return BAD, message
+    if free < most:
+        return DOUBTFUL, message
+    return GOOD, message
 
 
 def _has_database(patient: Patient) -> bool:
@@ -424,7 +433,7 @@ def _live_participants(patient: Patient) -> int:
 
 
 def _safely(check: Callable[[Patient], Result]) -> Callable[[Patient], Result]:
-    """A check whose errors are findings."""
+    """Return a check whose errors are findings."""
 
     def checked(patient: Patient) -> Result:
         try:

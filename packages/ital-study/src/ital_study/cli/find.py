@@ -1,7 +1,8 @@
 """``ital study find``: look a participant up, and delete them on request."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,15 +57,7 @@ def find(
             print("\n".join(person_lines(person)))
         if not delete and export is None:
             return
-        present = [person for person in found if person["stage"] != "deleted"]
-        if not present:
-            raise InputError(f"participant {found[0]['number']} is deleted already")
-        if len(present) > 1:
-            option = "--delete" if delete else "--export"
-            raise InputError(
-                f"{option}: {len(present)} participants were found: give a number, such as #7"
-            )
-        number = present[0]["number"]
+        number = _only_number(found, "--delete" if delete else "--export")
         with store.reading() as connection:
             participant = operations.find(connection, number=number)
         if participant is None:
@@ -82,3 +75,18 @@ def find(
             )
         store.erase(participant, "researcher")
         say(f"participant {number} is deleted")
+
+
+def _only_number(found: Sequence[Mapping[str, Any]], option: str) -> int:
+    """Return the number of the only participant that was found and is not deleted.
+
+    Raise otherwise.
+    """
+    present = [person for person in found if person["stage"] != "deleted"]
+    if not present:
+        raise InputError(f"participant {found[0]['number']} is deleted already")
+    if len(present) > 1:
+        raise InputError(
+            f"{option}: {len(present)} participants were found: give a number, such as #7"
+        )
+    return int(present[0]["number"])

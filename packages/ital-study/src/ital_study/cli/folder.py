@@ -1,4 +1,7 @@
-"""The folder of a study, made by ``ital study init``: its configuration, password, settings, data and backups."""
+"""The folder of a study, made by ``ital study init``.
+
+Its configuration, password, settings, data and backups.
+"""
 
 import os
 import re
@@ -9,13 +12,11 @@ from pathlib import Path
 from ital.errors import InputError
 from ital_study.config.template import configuration
 
-CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = (
-    "study.toml",
-    "study.db",
-    "password",
-    "server.env",
-    "backups",
-)
+CONFIG = "study.toml"
+DATABASE = "study.db"
+PASSWORD = "password"
+SETTINGS = "server.env"
+BACKUPS = "backups"
 
 _SETTINGS = """\
 # Settings of the server, one NAME=VALUE per line; docs/study/deployment.md explains them.
@@ -56,9 +57,11 @@ def create(
         origin: The address that participants will see.
 
     Raises:
-        InputError: The folder is not empty or cannot be made, or there is no such study or language.
+        InputError: The folder is not empty or cannot be made, or there is no such study or
+            language.
     """
-    text = configuration(study_name(folder), like, languages)
+    name = study_name(folder)
+    text = configuration(name, like, languages)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise InputError(
             f"{folder} is not empty: give a folder that is, or one that is not there yet"
@@ -67,16 +70,14 @@ def create(
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / BACKUPS).mkdir(mode=0o700)
         (folder / CONFIG).write_text(text, encoding="utf-8")
-        address = (
-            _SETTINGS
-            if origin is None
-            else re.sub("# (ITAL_STUDY_ORIGIN=).*", rf"\1{origin}", _SETTINGS)
-        )
-        (folder / SETTINGS).write_text(address, encoding="utf-8")
-        (folder / "README.md").write_text(
-            _NOTES.format(name=study_name(folder), folder=folder), encoding="utf-8"
-        )
+        settings = _SETTINGS
+        if origin is not None:
+            settings = re.sub("# (ITAL_STUDY_ORIGIN=).*", rf"\1{origin}", settings)
+        (folder / SETTINGS).write_text(settings, encoding="utf-8")
+        notes = _NOTES.format(name=name, folder=folder)
+        (folder / "README.md").write_text(notes, encoding="utf-8")
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+        # The file is never readable by others, not even for a moment.
         handle = os.open(folder / PASSWORD, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(12) + "\n")
@@ -85,7 +86,7 @@ def create(
 
 
 def study_name(folder: Path) -> str:
-    """The name of a new study: that of its folder, as far as it is fit for files."""
+    """Return the name of a new study: that of its folder, as far as it is fit for files."""
     return re.sub("[^A-Za-z0-9]+", "-", folder.resolve().name).strip("-")[:60] or "study"
 
 
@@ -111,7 +112,9 @@ def enter(folder: Path, database: str = DATABASE) -> tuple[str, str]:
 
 
 def settings_of(folder: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The settings of a study: those of its folder, and those of the environment, which have precedence.
+    """Return the settings of a study.
+
+    Those of its folder, and those of the environment, which have precedence.
 
     Args:
         folder: The study's folder.
@@ -123,23 +126,27 @@ def settings_of(folder: Path, environment: Mapping[str, str] = os.environ) -> di
     Raises:
         InputError: A line of the file is no setting.
     """
-    settings = {"ITAL_STUDY_FOLDER": str(folder)}
-    if (folder / SETTINGS).is_file():
-        for number, line in enumerate(
-            (folder / SETTINGS).read_text(encoding="utf-8").splitlines(), start=1
-        ):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            name, equals, value = line.partition("=")
-            if not equals or not re.fullmatch("[A-Z][A-Z0-9_]*", name.strip()):
-                raise InputError(
-                    f"{folder / SETTINGS}, line {number}: write NAME=VALUE, not {line.strip()[:40]!r}"
-                )
-            settings[name.strip()] = value.strip().strip("\"'")
+    settings = {"ITAL_STUDY_FOLDER": str(folder), **_settings_in(folder / SETTINGS)}
     has_password = any(name in settings or name in environment for name in _PASSWORDS)
     if (folder / PASSWORD).is_file() and not has_password:
         settings["ITAL_STUDY_PASSWORD_FILE"] = str(folder / PASSWORD)
     return {**settings, **environment}
+
+
+def _settings_in(file: Path) -> dict[str, str]:
+    """Read NAME=VALUE from the lines of a file; none if there is no file."""
+    if not file.is_file():
+        return {}
+    settings = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in stripped.partition("="))
+        if not equals or not re.fullmatch("[A-Z][A-Z0-9_]*", name):
+            raise InputError(f"{file}, line {number}: write NAME=VALUE, not {stripped[:40]!r}")
+        settings[name] = value.strip("\"'")
+    return settings
 
 
 _PASSWORDS = ("ITAL_STUDY_PASSWORD", "ITAL_STUDY_PASSWORD_FILE")

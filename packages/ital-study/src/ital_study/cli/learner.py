@@ -51,7 +51,7 @@ def learner(
 
 
 def checked_origin(text: str) -> str:
-    """The origin of a site, as browsers write it; raises an error of one line for anything else."""
+    """Return the origin of a site, as browsers write it; raise for anything else."""
     origin = text.rstrip("/")
     if not ORIGIN.fullmatch(origin):
         raise InputError(

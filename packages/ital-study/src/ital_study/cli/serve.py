@@ -1,4 +1,4 @@
-"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, and ``ital play``."""
+"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``; ``ital play``."""
 
 import contextlib
 import errno
@@ -177,7 +177,8 @@ def export(
     with open_source(source) as store:
         for file in export_study(store, out, mode, raw=raw):
             print(file)
-        versions, counts = store.steps_configs(mode), store.participants_by_mode()
+        versions = store.steps_configs(mode)
+        counts = store.participants_by_mode()
         unreadable = unreadable_note(verification.unreadable(store, mode))
     if mode not in counts:
         others = "".join(f"; {count} {name}: use --mode {name}" for name, count in counts.items())
@@ -186,7 +187,8 @@ def export(
         say(note)
     if versions > 1:
         say(
-            f"these participants saw {versions} versions of the configuration: see the column config"
+            f"these participants saw {versions} versions of the configuration: "
+            "see the column config"
         )
 
 
@@ -227,14 +229,15 @@ def backup(
 
     if folder is not None:
         _, database = _folder.enter(folder, database)
-    place = Path() if folder is None else folder / _folder.BACKUPS
-    file = out or place / time.strftime("study-%Y%m%d-%H%M%S.backup")
+    backup_folder = Path() if folder is None else folder / _folder.BACKUPS
+    file = out or backup_folder / time.strftime("study-%Y%m%d-%H%M%S.backup")
     check_writable(file.parent)
     with open_source(database) as store:
         counts = backups.backup(store, file)
         key_file = store.key_file
     print(
-        f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events"
+        f"{file}: {counts['participants']} participants, {counts['steps']} steps, "
+        f"{counts['events']} events"
     )
     if key_file.exists():
         say(f"keep a copy of {key_file} elsewhere: without it, a restored study cannot be served")
@@ -265,7 +268,8 @@ def restore(
     with storing(database):
         counts = backups.restore(file, database, replace=replace, more_tombstones=more_tombstones)
     print(
-        f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again"
+        f"{counts['participants']} participants, {counts['steps']} steps; "
+        f"{counts['erased']} erased again"
     )
 
 
@@ -278,7 +282,8 @@ def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
     with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
     print(
-        f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems"
+        f"{report.participants} participants, {report.steps} steps replayed, "
+        f"{len(report.problems)} problems"
     )
     for problem in [*report.problems[:20], *unreadable_note(report.skipped)]:
         print(f"  {problem}")
@@ -287,14 +292,19 @@ def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
 
 
 def database_of(folder: Path | None, database: str = FILE) -> str:
-    """The database that a command is about: the one in a folder, with the folder's settings, or the one named."""
+    """Return the database that a command is about.
+
+    The one in a folder, with the folder's settings, or the one named.
+    """
     if folder is None:
         return database
     if folder.is_file():
         return str(folder)
     if (folder / _folder.CONFIG).is_file():
         return _folder.enter(folder, database)[1]
-    return str(folder / FILE) if database == FILE else database
+    if database == FILE:
+        return str(folder / FILE)
+    return database
 
 
 @contextlib.contextmanager
@@ -313,9 +323,8 @@ def storing(database: str) -> Iterator[None]:
     """Turn a write that the database does not take into an error of one line."""
     from ital_study.store import NotStored, name_of
 
-    logging.getLogger("ital_study").addHandler(
-        logging.NullHandler()
-    )  # it says the same, for the log of a server
+    # The log says the same as the error; it is for servers.
+    logging.getLogger("ital_study").addHandler(logging.NullHandler())
     try:
         yield
     except NotStored as error:
@@ -324,7 +333,7 @@ def storing(database: str) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
-    """A listening socket, and its address for people."""
+    """Return a listening socket, and its address for people."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -333,8 +342,9 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     except OSError as error:
         listening.close()
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-    shown = f"[{host}]" if ":" in host else host
-    return listening, f"http://{shown}:{listening.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    port = listening.getsockname()[1]
+    return listening, f"http://{name}:{port}"
 
 
 def run(app: Any, listening: socket.socket, announce: str, opened: str | None = None) -> None:
@@ -342,7 +352,10 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Print the addresses once the server is ready; before it stops, finish the requests that are open."""
+        """Print the addresses once the server is ready.
+
+        Before it stops, finish the requests that are open.
+        """
 
         stopping_since: float | None = None
 
@@ -354,12 +367,10 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
         async def on_tick(self, counter: int) -> bool:
             stops = await super().on_tick(counter)
             waited = time.monotonic() - (self.stopping_since or 0.0)
-            busy = (
-                app.state.health.open_requests > 0
-                and waited < LONGEST_DRAIN
-                and not self.force_exit
-            )
-            return stops and not busy
+            # A second Ctrl-C forces the exit.
+            may_wait = waited < LONGEST_DRAIN and not self.force_exit
+            is_busy = app.state.health.open_requests > 0
+            return stops and not (is_busy and may_wait)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
@@ -379,10 +390,10 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
         timeout_graceful_shutdown=5,
     )
     server = Server(settings)
-    signal.signal(
-        signal.SIGTERM, signal.SIG_DFL
-    )  # uvicorn sends it again at the end: the process ends by it
-    with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
+    # uvicorn sends the signal again at the end: the process ends by it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C is the normal way to stop.
+    with listening, contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
     if not server.started:
         raise typer.Exit(1)
@@ -394,9 +405,9 @@ def say(line: str) -> None:
 
 
 def _has_screen() -> bool:
-    return sys.platform in ("darwin", "win32") or any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
-    )
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _set_up_jax() -> None:

@@ -1,4 +1,7 @@
-"""The study's configuration: one TOML file. Every key is checked, and its hash is stored with each participant."""
+"""The study's configuration: one TOML file.
+
+Every key is checked, and its hash is stored with each participant.
+"""
 
 import dataclasses
 import functools
@@ -61,7 +64,8 @@ class Config:
         lr: Step size η of the robots.
         beta: Rationality β that the aware robot assumes.
         start: Largest absolute reward of the first belief.
-        arrows: Directions of arrows: ``boltzmann``, drawn from the true policy, or ``optimal``, its best ones.
+        arrows: Directions of arrows: ``boltzmann``, drawn from the true policy, or ``optimal``, its
+            best ones.
         palette: Colours of the maps: ``safe`` or ``paper``.
         numbers: Whether maps show numbers.
         hint: Whether pages show the machine's pick after a step.
@@ -251,7 +255,8 @@ class Config:
             language: One of :attr:`languages`; None, or any other: the first.
 
         Returns:
-            Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
+            Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the
+            end.
         """
         texts = self.texts(language)
         return {
@@ -283,7 +288,8 @@ class Config:
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
         """
-        # The thresholds are stated even where they are defaults: readers of the file want to know them.
+        # The thresholds are stated even where they are defaults: readers of the file want to know
+        # them.
         thresholds = toml_content(dataclasses.asdict(self.quality))
         return toml_text(self.as_dict() | {"quality": thresholds})
 

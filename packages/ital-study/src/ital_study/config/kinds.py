@@ -1,13 +1,15 @@
 """The kinds of robots: the one place where they are declared.
 
-To add a kind, add a function that makes its learner and an entry of :data:`KINDS`, and include its name in
-:func:`study_kinds`. Colours of figures stand in ``report/figures.py`` and ``pages/static/charts.css``.
+To add a kind, add a function that makes its learner and an entry of :data:`KINDS`, and include its
+name in :func:`study_kinds`. Colours of figures stand in ``report/figures.py`` and
+``pages/static/charts.css``.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-# Configurations are read by commands that must start quickly: the core's learners load when a robot is made.
+# Configurations are read by commands that must start quickly: the core's learners load when a robot
+# is made.
 if TYPE_CHECKING:
     from ital.learners import Learner
     from ital_study.config.configuration import Config
@@ -18,7 +20,8 @@ class RobotKind(NamedTuple):
 
     Attributes:
         label: Name in figures and reports.
-        core_learner: Makes the core's learner for a study; numbers that it leaves open are filled in later.
+        core_learner: Makes the core's learner for a study; numbers that it leaves open are filled
+            in later.
     """
 
     label: str
@@ -47,7 +50,8 @@ NAIVE = "naive"
 AWARE = "aware"
 ADAPTIVE = "adaptive"
 
-# The order is that of robots in a study: orders of robots, and with them published data, depend on it.
+# The order is that of robots in a study: orders of robots, and with them published data, depend on
+# it.
 KINDS = {
     NAIVE: RobotKind("IMT", _naive),
     AWARE: RobotKind("ITAL", _aware),

@@ -1,4 +1,7 @@
-"""The words of participants' pages, by language: those that come with ital, and those of a study's own."""
+"""The words of participants' pages, by language.
+
+Those that come with ital, and those of a study's own.
+"""
 
 import functools
 import json
@@ -80,7 +83,8 @@ def check_words(language: str, own: Any, name: str) -> dict[str, str]:
         The words.
 
     Raises:
-        InputError: A key is unknown, a word is not a text, or a word of a language without shipped words is missing.
+        InputError: A key is unknown, a word is not a text, or a word of a language without shipped
+            words is missing.
     """
     if not TAG.fullmatch(language):
         raise InputError(f"a language must be a tag such as en, de or pt-BR, not {language!r}")

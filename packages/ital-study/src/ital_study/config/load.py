@@ -81,7 +81,8 @@ def config_of(content: Mapping[str, Any]) -> Config:
     """Check every key and build the configuration."""
     table = TomlTable("", content, Config)
     config = _without_translations(table)
-    # Translations follow the first language: their texts are compared with its texts, and may use its fields.
+    # Translations follow the first language: their texts are compared with its texts, and may use
+    # its fields.
     translations = {
         language: texts.translation_of(each, config.texts(), config.given_fields())
         for language, each in table.tables("translations", Translation).items()

@@ -1,4 +1,7 @@
-"""The order of robots: which robot comes first on each map, counterbalanced over participants; the others follow."""
+"""The order of robots: which robot comes first on each map, counterbalanced over participants.
+
+The others follow.
+"""
 
 import functools
 import itertools
@@ -7,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ital_study.config.kinds import LEARNERS
 
-# With more maps, the pattern of first robots repeats: 64 orders of two robots are enough for balance.
+# With more maps, the pattern of first robots repeats: 64 orders of two robots are enough for
+# balance.
 LONGEST = 6
 
 
@@ -20,7 +24,8 @@ def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
         learners: Kinds of robot on every map.
 
     Returns:
-        For each order the learner that is robot 1 on each map, joined by hyphens. Orders that change often come first.
+        For each order the learner that is robot 1 on each map, joined by hyphens. Orders that
+        change often come first.
     """
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
@@ -57,7 +62,8 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
         learners: Kinds of robot on every map.
 
     Returns:
-        As many orders as there are learners, ``order`` first. For two learners: an order and its opposite.
+        As many orders as there are learners, ``order`` first. For two learners: an order and its
+        opposite.
     """
     maps = range(order.count("-") + 1)
     robots_of_maps = [robots(order, index, learners) for index in maps]
@@ -87,10 +93,13 @@ def firsts(
 
 
 def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
-    """Choose the order that balances best: on every map the learner that was first least often, then the rarest order.
+    """Choose the order that balances best.
 
-    Without drop-outs an order is followed by its shifts, so the counts of all orders, and of first robots on any map,
-    never differ by more than one. After drop-outs, balance on the maps is restored first.
+    On every map the learner that was first least often, then the rarest order.
+
+    Without drop-outs an order is followed by its shifts, so the counts of all orders, and of first
+    robots on any map, never differ by more than one. After drop-outs, balance on the maps is
+    restored first.
 
     Args:
         counted: Number of participants by order.

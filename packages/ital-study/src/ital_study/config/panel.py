@@ -1,4 +1,7 @@
-"""Where participants come from: which parameters of the link identify them, and what the way back needs."""
+"""Where participants come from.
+
+Which parameters of the link identify them, and what the way back needs.
+"""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +43,8 @@ class Panel:
         identity: Parameters of the link that identify a person; the first that is there counts.
         pattern: Regular expression that the whole identity must match.
         required: Whether people need an identity to take part.
-        pass_through: Other parameters of the link, handed on to the page that people return to; never stored.
+        pass_through: Other parameters of the link, handed on to the page that people return to;
+            never stored.
         name: Name of the panel, for the button that leads back; None: no name.
     """
 

@@ -8,7 +8,8 @@ from ital_study.config.toml import TomlTable
 
 CORNERS = ("top-left", "top-right", "bottom-left", "bottom-right")
 
-# What each flag says of a participant, with its thresholds as fields. The order is that of tables and badges.
+# What each flag says of a participant, with its thresholds as fields. The order is that of tables
+# and badges.
 FLAGS = {
     "attention": "failed attention checks, {attention_failures} or more",
     "by_script": (
@@ -37,7 +38,8 @@ FLAGS = {
 class Quality:
     """Thresholds of the flags, and the flags that exclude: section ``[quality]``.
 
-    Never change a default: a study that leaves the section out has its defaults, and its hash does not contain them.
+    Never change a default: a study that leaves the section out has its defaults, and its hash does
+    not contain them.
 
     Attributes:
         too_fast_seconds: A step confirmed in less time is too fast.

@@ -1,4 +1,7 @@
-"""Questionnaires: pages of questions before, during and after the teaching. Section ``[[questionnaires]]``."""
+"""Questionnaires: pages of questions before, during and after the teaching.
+
+Section ``[[questionnaires]]``.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +49,8 @@ class Item:
         required: Whether it must be answered.
         options: Answers to choose from.
         rows: Statements to judge on one scale.
-        scale: Labels of the points of the scale; points between the first and the last may have none.
+        scale: Labels of the points of the scale; points between the first and the last may have
+            none.
         least: Smallest number.
         most: Largest number.
         whole: Whether the number is a whole one.
@@ -243,7 +247,10 @@ def _check_ids_differ(what: str, ids: Sequence[str]) -> None:
 def translations_of(
     table: TomlTable, first: Sequence[Questionnaire]
 ) -> tuple[TranslatedQuestionnaire, ...]:
-    """Read ``[[translations.LANGUAGE.questionnaires]]``: the same pages and questions in the same order."""
+    """Read ``[[translations.LANGUAGE.questionnaires]]``.
+
+    The same pages and questions in the same order.
+    """
     tables = []
     if table.content.get("questionnaires"):
         tables = table.sections("questionnaires", TranslatedQuestionnaire)
@@ -272,7 +279,7 @@ def _translation_of_page(table: TomlTable, first: Questionnaire) -> TranslatedQu
 
 
 def _translation_of_item(table: TomlTable, first: Item) -> TranslatedItem:
-    """Read a question in another language, with as many options, rows and labels as in the first."""
+    """Read a question in another language, with as many options and rows as in the first."""
     return TranslatedItem(
         id=first.id,
         question=table.text("question", most=2000),
@@ -362,7 +369,7 @@ def _mapped_item(item: Item, new: Callable[[str], str]) -> Item:
 
 
 def later_fields(page: Questionnaire) -> dict[str, str]:
-    """Return the fields that stay in the texts of a page until it is shown, as values of themselves."""
+    """Return the fields that stay in a page until it is shown, as values of themselves."""
     return {name: f"{{{name}}}" for name in WHEN[page.when]}
 
 

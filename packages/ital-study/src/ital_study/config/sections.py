@@ -102,7 +102,9 @@ class Question:
 
 @dataclass(frozen=True)
 class EarlyEnd:
-    """What participants get whose part ends early: sections ``[completion.declined]``, ``.failed_check``, ``.left``.
+    """What participants get whose part ends early.
+
+    Sections ``[completion.declined]``, ``.failed_check``, ``.left``.
 
     Attributes:
         code: Code that says so; None: none.

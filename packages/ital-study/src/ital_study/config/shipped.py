@@ -9,8 +9,8 @@ _COMMENT = re.compile(r"(#.*\n)+")
 def shipped_text(name: str) -> str:
     """Return the text of a configuration that comes with ital.
 
-    A file with ``like = "paper"`` says only what differs from that one. Files of researchers cannot do that: their
-    meaning would change with the version of ital.
+    A file with ``like = "paper"`` says only what differs from that one. Files of researchers cannot
+    do that: their meaning would change with the version of ital.
 
     Args:
         name: ``paper`` or ``short``.
@@ -27,7 +27,7 @@ def shipped_text(name: str) -> str:
 
 
 def _with_changes(text: str, changes: str) -> str:
-    """Return a text with other values of single keys, other lists of tables, and another comment at its top."""
+    """Return a text with other values of keys, lists of tables and comment at its top."""
     sections = _sections_of(text)
     for header, new in _sections_of(changes).items():
         if header.startswith("[["):
@@ -45,7 +45,8 @@ def _with_changes(text: str, changes: str) -> str:
 def _sections_of(text: str) -> dict[str, str]:
     """Return the parts of a TOML text by their headers.
 
-    The tables of a list are one part, as are a table and those inside it. The first part has no header.
+    The tables of a list are one part, as are a table and those inside it. The first part has no
+    header.
     """
     top, *tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
     sections = {"": top}

@@ -1,4 +1,7 @@
-"""The configuration of a new study: the text of a shipped one, comments included, with another name and languages."""
+"""The configuration of a new study.
+
+The text of a shipped one, comments included, with another name and languages.
+"""
 
 import itertools
 import json
@@ -25,7 +28,8 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
     Args:
         name: Name of the study.
         like: The study to begin with: ``paper`` or ``short``.
-        languages: Languages of the texts; empty: all. The study's first one stays the first, if it is among them.
+        languages: Languages of the texts; empty: all. The study's first one stays the first, if it
+            is among them.
 
     Returns:
         TOML with comments.
@@ -43,7 +47,8 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
         new_first = languages[0]
         text = _in_language(text, new_first)
     for language in others:
-        # A translation into the new first language has taken the place of the texts that it translated.
+        # A translation into the new first language has taken the place of the texts that it
+        # translated.
         if languages and (language not in languages or language == new_first):
             text = _without_section(text, f"translations.{language}")
     return re.sub(r'^name = ".*"$', f'name = "{name}"', text, count=1, flags=re.MULTILINE)
@@ -83,7 +88,10 @@ class _NewValue(NamedTuple):
 
 
 def _in_language(text: str, language: str) -> str:
-    """Return a TOML text whose first language is that of a translation; the translation's own section stays."""
+    """Return a TOML text whose first language is that of a translation.
+
+    The translation's own section stays.
+    """
     content = tomllib.loads(text)
     translated = content["translations"][language]
     new_values: dict[tuple[str, int], dict[str, Any]] = {}
@@ -142,7 +150,10 @@ def _rows_with_ids(rows: Sequence[Mapping[str, str]], texts: Sequence[str]) -> l
 
 
 def _with_new_values(part: str, new: Mapping[str, Any]) -> str:
-    """Return a table of a TOML text with other values of some keys; a comment behind a value stays."""
+    """Return a table of a TOML text with other values of some keys.
+
+    A comment behind a value stays.
+    """
     for key, value in new.items():
         old = re.search(rf"^{key} = ({_VALUE})", part, flags=re.MULTILINE)
         if old is None:

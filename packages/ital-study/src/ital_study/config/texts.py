@@ -65,7 +65,8 @@ class Texts(NamedTuple):
         instructions: Pages of instructions.
         check: Questions of the comprehension check.
         debriefing: Text at the end.
-        questionnaires: Pages of questions; the fields of map and robot are filled in when a page is shown.
+        questionnaires: Pages of questions; the fields of map and robot are filled in when a page is
+            shown.
     """
 
     language: str
@@ -222,7 +223,7 @@ def translation_of(table: TomlTable, first: Texts, taken: Mapping[str, Any]) -> 
 def _translated_check(
     table: TomlTable, first: Sequence[Question]
 ) -> tuple[TranslatedQuestion, ...]:
-    """Read the questions of the comprehension check, with as many answers as in the first language."""
+    """Read the questions of the check, with as many answers as in the first language."""
     check = tuple(
         TranslatedQuestion(asked.text("question"), tuple(asked.texts("options")))
         for asked in table.sections("check", TranslatedQuestion)

@@ -1,4 +1,7 @@
-"""Answers to the questions of a study: which are valid, how they stand in the table, and random ones."""
+"""Answers to the questions of a study.
+
+Which are valid, how they stand in the table, and random ones.
+"""
 
 import math
 import re
@@ -18,9 +21,11 @@ class AnswerCell(NamedTuple):
     """A row of the table of answers.
 
     Attributes:
-        item: The question's id; for rows of a scale and for multiple choices, with the row's id or option's number.
+        item: The question's id; for rows of a scale and for multiple choices, with the row's id or
+            option's number.
         wording: What was asked.
-        value: The answer as a number: of an option or a point, from 1; whether an option was chosen; the number given.
+        value: The answer as a number: of an option or a point, from 1; whether an option was
+            chosen; the number given.
         label: The answer in words.
     """
 
@@ -35,8 +40,10 @@ class AnswerKind(NamedTuple):
 
     Attributes:
         asks: What the answer must be, for a sentence.
-        labels: Labels of the values 1, 2, … in the table; none where values are not points of a list.
-        read: The answer as it is stored; None if there is none; raises ValueError if it is not valid.
+        labels: Labels of the values 1, 2, … in the table; none where values are not points of a
+            list.
+        read: The answer as it is stored; None if there is none; raises ValueError if it is not
+            valid.
         cells: Its rows of the table; the answer may be None.
         draw: A random valid answer.
     """
@@ -61,16 +68,13 @@ def read_answers(page: Questionnaire, answers: Mapping[str, Any]) -> dict[str, A
     Raises:
         InputError: An answer is missing or not valid; the sentence names the question.
     """
-    unknown = [id for id in answers if id not in {item.id for item in page.items}]
-    if unknown:
-        raise InputError(f"There is no question {unknown[0][:40]!a} on this page.")
+    questions = {item.id for item in page.items}
+    for id_ in answers:
+        if id_ not in questions:
+            raise InputError(f"There is no question {id_[:40]!a} on this page.")
     given = {}
     for item in page.items:
-        kind = KINDS[item.kind]
-        try:
-            answer = None if answers.get(item.id) is None else kind.read(item, answers[item.id])
-        except ValueError:
-            raise InputError(f"Please answer “{item.question}” with {kind.asks(item)}.") from None
+        answer = _read_answer(item, answers.get(item.id))
         if answer is not None:
             given[item.id] = answer
         elif item.required:
@@ -78,23 +82,36 @@ def read_answers(page: Questionnaire, answers: Mapping[str, Any]) -> dict[str, A
     return given
 
 
+def _read_answer(item: Item, answer: Any) -> Any:
+    """Return an answer as it is stored; None if there is none."""
+    if answer is None:
+        return None
+    kind = KINDS[item.kind]
+    try:
+        return kind.read(item, answer)
+    except ValueError:
+        raise InputError(f"Please answer “{item.question}” with {kind.asks(item)}.") from None
+
+
 def cells_of(page: Questionnaire, answers: Mapping[str, Any]) -> list[AnswerCell]:
-    """The rows of the table for the answers to a page.
+    """Return the rows of the table for the answers to a page.
 
     Args:
         page: The page as it was shown.
         answers: What :func:`read_answers` returned.
 
     Returns:
-        Always the same number of rows for a page; without a value where a question was not answered.
+        Always the same number of rows for a page; without a value where a question was not
+        answered.
     """
-    return [
-        cell for item in page.items for cell in KINDS[item.kind].cells(item, answers.get(item.id))
-    ]
+    cells = []
+    for item in page.items:
+        cells += KINDS[item.kind].cells(item, answers.get(item.id))
+    return cells
 
 
 def draw_answers(page: Questionnaire, rng: np.random.Generator) -> dict[str, Any]:
-    """Random answers to a page, for simulated participants.
+    """Draw random answers to a page, for simulated participants.
 
     Args:
         page: The page.
@@ -107,11 +124,13 @@ def draw_answers(page: Questionnaire, rng: np.random.Generator) -> dict[str, Any
 
 
 def _is_whole(value: Any, most: int) -> bool:
+    # The type itself: True is an int for isinstance.
     return type(value) is int and 1 <= value <= most
 
 
-def _valid(fits: bool) -> None:
-    if not fits:
+def _require(condition: bool) -> None:
+    """Raise if an answer does not fit its question; :func:`read_answers` says what would."""
+    if not condition:
         raise ValueError
 
 
@@ -123,7 +142,7 @@ def _no_labels(item: Item) -> tuple[str, ...]:
 
 
 def _read_single(item: Item, answer: Any) -> int:
-    _valid(_is_whole(answer, len(item.options or ())))
+    _require(_is_whole(answer, len(item.options or ())))
     return int(answer)
 
 
@@ -136,45 +155,57 @@ def _single_cells(item: Item, answer: int | None) -> list[AnswerCell]:
 
 def _read_multiple(item: Item, answer: Any) -> list[int] | None:
     most = len(item.options or ())
-    _valid(isinstance(answer, list) and all(_is_whole(each, most) for each in answer))
-    _valid(len(set(answer)) == len(answer))
+    _require(isinstance(answer, list) and all(_is_whole(each, most) for each in answer))
+    _require(len(set(answer)) == len(answer))
     return sorted(answer) or None
 
 
 def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
     cells = []
-    for i, option in enumerate(item.options or (), start=1):
-        value, label = (math.nan, "") if answer is None else (float(i in answer), option)
-        cells.append(AnswerCell(f"{item.id}.{i}", f"{item.question} {option}", value, label))
+    for number, option in enumerate(item.options or (), start=1):
+        value = math.nan
+        label = ""
+        if answer is not None:
+            value = float(number in answer)
+            label = option
+        wording = f"{item.question} {option}"
+        cells.append(AnswerCell(f"{item.id}.{number}", wording, value, label))
     return cells
 
 
 def _draw_multiple(item: Item, rng: np.random.Generator) -> list[int]:
     options = len(item.options or ())
-    return sorted(
-        int(i) + 1
-        for i in rng.choice(options, size=int(rng.integers(1, options + 1)), replace=False)
-    )
+    count = int(rng.integers(1, options + 1))
+    drawn = rng.choice(options, size=count, replace=False)
+    return sorted(int(index) + 1 for index in drawn)
 
 
 # Rows on a scale
 
 
 def _read_likert(item: Item, answer: Any) -> dict[str, int] | None:
-    rows, points = [row.id for row in item.rows or ()], len(item.scale or ())
-    _valid(isinstance(answer, dict))
-    given = {id: value for id, value in answer.items() if value is not None}
-    _valid(all(id in rows and _is_whole(value, points) for id, value in given.items()))
-    _valid(not item.required or len(given) == len(rows))
-    return {id: given[id] for id in rows if id in given} or None
+    rows = [row.id for row in item.rows or ()]
+    points = len(item.scale or ())
+    _require(isinstance(answer, dict))
+    given = {id_: value for id_, value in answer.items() if value is not None}
+    _require(all(id_ in rows and _is_whole(value, points) for id_, value in given.items()))
+    _require(not item.required or len(given) == len(rows))
+    # In the order of the question, whatever the order of the browser.
+    return {id_: given[id_] for id_ in rows if id_ in given} or None
 
 
 def _likert_cells(item: Item, answer: Mapping[str, int] | None) -> list[AnswerCell]:
-    scale, cells = item.scale or (), []
+    scale = item.scale or ()
+    points = answer or {}
+    cells = []
     for row in item.rows or ():
-        point = (answer or {}).get(row.id)
-        value, label = (math.nan, "") if point is None else (point, scale[point - 1])
-        cells.append(AnswerCell(f"{item.id}.{row.id}", f"{item.question} {row.text}", value, label))
+        value = math.nan
+        label = ""
+        if row.id in points:
+            value = points[row.id]
+            label = scale[value - 1]
+        wording = f"{item.question} {row.text}"
+        cells.append(AnswerCell(f"{item.id}.{row.id}", wording, value, label))
     return cells
 
 
@@ -184,17 +215,19 @@ def _likert_cells(item: Item, answer: Mapping[str, int] | None) -> list[AnswerCe
 def _read_number(item: Item, answer: Any) -> float:
     assert item.least is not None
     assert item.most is not None
-    _valid(type(answer) is int or (type(answer) is float and not item.whole))
-    _valid(item.least <= answer <= item.most)
+    _require(type(answer) is int or (type(answer) is float and not item.whole))
+    _require(item.least <= answer <= item.most)
     return answer
 
 
 def _number_cells(item: Item, answer: float | None) -> list[AnswerCell]:
-    return [AnswerCell(item.id, item.question, math.nan if answer is None else answer, "")]
+    value = math.nan if answer is None else answer
+    return [AnswerCell(item.id, item.question, value, "")]
 
 
 def _number_asks(item: Item) -> str:
-    return f"a {'whole ' if item.whole else ''}number from {item.least:g} to {item.most:g}"
+    kind = "whole number" if item.whole else "number"
+    return f"a {kind} from {item.least:g} to {item.most:g}"
 
 
 def _draw_number(item: Item, rng: np.random.Generator) -> float:
@@ -206,9 +239,9 @@ def _draw_number(item: Item, rng: np.random.Generator) -> float:
 
 
 def _read_text(item: Item, answer: Any) -> str | None:
-    _valid(isinstance(answer, str))
+    _require(isinstance(answer, str))
     text = _NO_TEXT.sub("", answer).strip()
-    _valid(len(text) <= (item.longest or 0))
+    _require(len(text) <= (item.longest or 0))
     return text or None
 
 

@@ -1,12 +1,13 @@
 """The columns of the tables of participants and answers, and the wording of every question."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ital_study.config.configuration import Config
+from ital_study.config.questions import Item
 from ital_study.data import flags
 from ital_study.data.answers import KINDS
 
-# Name → kind (whole, number, text, yes-no) and what it means, as in ``_table.CODEBOOK``.
+# Name → kind (whole, number, text, yes-no) and what it means, as in ``table.CODEBOOK``.
 PARTICIPANTS: dict[str, tuple[str, str]] = {
     "participant": ("whole", "Number of the participant in this study, as in steps.csv."),
     "mode": ("text", "As in steps.csv."),
@@ -89,13 +90,13 @@ ANSWERS: dict[str, tuple[str, str]] = {
 
 
 def column_lines(columns: dict[str, tuple[str, str]]) -> list[str]:
-    """The columns of a table and their meaning, as lines of Markdown."""
+    """Return the columns of a table and their meaning, as lines of Markdown."""
     rows = ((f"`{name}`", kind, text) for name, (kind, text) in columns.items())
     return _markdown(("column", "kind", "meaning"), rows)
 
 
 def question_lines(config: Config) -> list[str]:
-    """The wording of every question in every language, as lines of Markdown; none without questions."""
+    """Return the wording of every question in every language, as lines of Markdown."""
     if not config.questionnaires:
         return []
     return [
@@ -107,22 +108,28 @@ def question_lines(config: Config) -> list[str]:
 
 
 def _wordings(config: Config) -> Iterator[tuple[str, ...]]:
+    """Yield item, page, moment, language, wording and values of every question."""
     for language in config.languages:
         for page in config.texts(language).questionnaires:
             for item in page.items:
-                kind = KINDS[item.kind]
-                labels = [
-                    f"{i} {label}" for i, label in enumerate(kind.labels(item), start=1) if label
-                ]
-                values = "; ".join(labels) or kind.asks(item)
-                for cell in kind.cells(item, None):
+                values = _values_of(item)
+                for cell in KINDS[item.kind].cells(item, None):
                     yield f"`{cell.item}`", page.id, page.when, language, cell.wording, values
 
 
-def _markdown(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    lines = [
-        list(heads),
-        *([cell.replace("|", "∣").replace("\n", " ") for cell in row] for row in rows),
-    ]
-    text = [f"| {' | '.join(cells)} |" for cells in lines]
-    return [text[0], "|" + "---|" * len(lines[0]), *text[1:]]
+def _values_of(item: Item) -> str:
+    """Say what the values of a question mean; points of a scale may have no label."""
+    kind = KINDS[item.kind]
+    labels = enumerate(kind.labels(item), start=1)
+    labelled = [f"{value} {label}" for value, label in labels if label]
+    return "; ".join(labelled) or kind.asks(item)
+
+
+def _markdown(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """Return a table as lines of Markdown."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for row in rows:
+        # A bar would end the cell, a line feed the row.
+        cells = [cell.replace("|", "∣").replace("\n", " ") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

@@ -3,7 +3,9 @@
 ``docs/study/quality.md`` says what each flag can tell and what it cannot.
 """
 
+import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +18,13 @@ from ital_study.config.quality import FLAGS, Quality
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGE_PAUSE = 0.5  # seconds; the page needs longer than that to show what a step did before it shows the next arrows
-LARGEST_WINDOW = 100_000  # pixels; what says that it is larger is no page
+# Seconds. The page needs longer than that to show what a step did before it shows the next arrows.
+PAGE_PAUSE = 0.5
+
+# Pixels. What says that it is larger is no page.
+LARGEST_WINDOW = 100_000
+
+# Columns that identify a robot of a participant on a map: the steps of one round.
 _ROUND = ["participant", "teacher", "map", "learner"]
 
 
@@ -41,8 +48,9 @@ class PageEvent(NamedTuple):
 def flag_steps(steps: "pd.DataFrame", quality: Quality) -> "pd.DataFrame":
     """Add the flags of single steps, ``too_fast`` and ``by_script``, to a step table.
 
-    A script is recognised by what only the page knows how to send, the input device and the times, and by the time
-    between two steps on the server's clock, which a script cannot forge. Steps that no server stored are not flagged.
+    A script is recognised by what only the page knows how to send, the input device and the times,
+    and by the time between two steps on the server's clock, which a script cannot forge. Steps that
+    no server stored are not flagged.
 
     Args:
         steps: Step table, in the order in which the steps were taken.
@@ -52,15 +60,14 @@ def flag_steps(steps: "pd.DataFrame", quality: Quality) -> "pd.DataFrame":
         The table with both columns.
     """
     seconds = steps["seconds_to_confirm"].astype(float)
-    served = steps["stored_at"] != ""
-    by_script = served
-    if served.any():
-        gap = _clock(steps).groupby([steps[name] for name in _ROUND]).diff()
-        silent = (steps["input"] == "") | seconds.isna()
-        too_soon = (gap >= 0) & (
-            gap - seconds < PAGE_PAUSE
-        )  # a gap below 0 is of a clock that stepped back
-        by_script = served & (silent | (seconds < quality.script_seconds) | too_soon)
+    is_stored = steps["stored_at"] != ""
+    by_script = is_stored
+    if is_stored.any():
+        gap = _stored_seconds(steps).groupby([steps[name] for name in _ROUND]).diff()
+        is_silent = (steps["input"] == "") | seconds.isna()
+        # A gap below 0 is that of a clock that stepped back.
+        is_too_soon = (gap >= 0) & (gap - seconds < PAGE_PAUSE)
+        by_script = is_stored & (is_silent | (seconds < quality.script_seconds) | is_too_soon)
     return steps.assign(too_fast=seconds < quality.too_fast_seconds, by_script=by_script)
 
 
@@ -74,9 +81,10 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     Returns:
         The rows by participant, teacher, map, robot and step.
     """
-    place = steps["map"].map({on.name: i for i, on in enumerate(config.maps)})
-    keys = ["participant", "teacher", "place", "robot", "step"]
-    return steps.assign(place=place).sort_values(keys, kind="stable").drop(columns="place")
+    index_of = {map_.name: index for index, map_ in enumerate(config.maps)}
+    indexed = steps.assign(map_index=steps["map"].map(index_of))
+    keys = ["participant", "teacher", "map_index", "robot", "step"]
+    return indexed.sort_values(keys, kind="stable").drop(columns="map_index")
 
 
 # Participants
@@ -95,23 +103,24 @@ def numbers_of(
     Returns:
         Values by column, as :data:`NUMBERS` explains them; NaN or empty where there are no data.
     """
-    happened = list(happened)
+    events = list(happened)
+    # A page cannot say that it passed a check: the server judges them.
     checks = [
-        event.data for event in happened if (event.kind, event.source) == ("attention", "server")
+        event.data for event in events if (event.kind, event.source) == ("attention", "server")
     ]
-    screens = [event.data for event in happened if event.kind == "screen"]
-    share, run = lazy(steps, config.size)
-    agreed, p = agreement(steps)
+    screens = [event.data for event in events if event.kind == "screen"]
+    lazy_share, lazy_run = lazy(steps, config.size)
+    machine_share, chance_p = agreement(steps)
     return {
         "too_fast_share": _mean(steps["too_fast"]),
         "looked_away_share": _mean(steps["focus_losses"] > 0),
         "script_share": _mean(steps["by_script"]),
-        "unseen_share": _unseen(steps, happened, config),
-        "time_spread": _spread(steps["seconds_to_confirm"].dropna().to_numpy(float)),
-        "same_place_share": share,
-        "same_place_run": run,
-        "machine_share": agreed,
-        "chance_p": p,
+        "unseen_share": _unseen_share(steps, events, config),
+        "time_spread": _relative_spread(steps["seconds_to_confirm"].dropna().to_numpy(float)),
+        "same_place_share": lazy_share,
+        "same_place_run": lazy_run,
+        "machine_share": machine_share,
+        "chance_p": chance_p,
         "longest_pause_minutes": _longest_pause(steps),
         "inputs": " ".join(sorted(set(steps["input"]) - {""})),
         "smallest_width": _smallest(screens, "width"),
@@ -133,31 +142,41 @@ def flags_of(numbers: Mapping[str, Any], steps: int, quality: Quality) -> list[s
     Returns:
         Names of the flags that are up, in the order of :data:`~ital_study.config.quality.FLAGS`.
     """
-    n, q = numbers, quality
-    enough = steps >= q.least_steps
+    # Numbers without data are NaN, which no comparison holds for: they raise no flag.
     up = {
-        "attention": n["attention_failed"] >= q.attention_failures,
-        "by_script": enough
-        and (
-            n["script_share"] >= q.script_share
-            or n["unseen_share"] >= q.unseen_share
-            or n["time_spread"] < q.time_spread
-        ),
-        "too_fast": enough and n["too_fast_share"] >= q.too_fast_share,
-        "same_place": n["same_place_run"] >= q.same_place_run
-        or (enough and n["same_place_share"] >= q.same_place_share),
-        "at_chance": enough and n["chance_p"] > q.chance_level,
-        "looked_away": enough and n["looked_away_share"] >= q.looked_away_share,
-        "long_pause": n["longest_pause_minutes"] > q.pause_minutes,
-        "small_screen": n["small_screen_accepted"]
-        or n["smallest_width"] < q.screen_width
-        or n["smallest_height"] < q.screen_height,
+        "attention": numbers["attention_failed"] >= quality.attention_failures,
+        "same_place": numbers["same_place_run"] >= quality.same_place_run,
+        "long_pause": numbers["longest_pause_minutes"] > quality.pause_minutes,
+        "small_screen": _has_small_screen(numbers, quality),
     }
-    return [name for name in FLAGS if up[name]]
+    # A share of few steps says little.
+    if steps >= quality.least_steps:
+        up["by_script"] = _looks_like_script(numbers, quality)
+        up["too_fast"] = numbers["too_fast_share"] >= quality.too_fast_share
+        up["same_place"] |= numbers["same_place_share"] >= quality.same_place_share
+        up["at_chance"] = numbers["chance_p"] > quality.chance_level
+        up["looked_away"] = numbers["looked_away_share"] >= quality.looked_away_share
+    return [name for name in FLAGS if up.get(name, False)]
+
+
+def _has_small_screen(numbers: Mapping[str, Any], quality: Quality) -> bool:
+    is_small = (
+        numbers["smallest_width"] < quality.screen_width
+        or numbers["smallest_height"] < quality.screen_height
+    )
+    return bool(numbers["small_screen_accepted"] or is_small)
+
+
+def _looks_like_script(numbers: Mapping[str, Any], quality: Quality) -> bool:
+    return bool(
+        numbers["script_share"] >= quality.script_share
+        or numbers["unseen_share"] >= quality.unseen_share
+        or numbers["time_spread"] < quality.time_spread
+    )
 
 
 def person(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config) -> dict[str, Any]:
-    """The columns of data quality of one participant.
+    """Return the columns of data quality of one participant.
 
     Args:
         steps: The participant's rows of the step table, in the order in which the steps were taken.
@@ -177,7 +196,7 @@ def person(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config)
 
 
 def people(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
-    """The columns of data quality of everybody, as far as the step table tells.
+    """Return the columns of data quality of everybody, as far as the step table tells.
 
     Args:
         steps: The step table.
@@ -188,9 +207,10 @@ def people(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    each = in_order(steps, config).groupby(["participant", "teacher"], sort=False)
+    by_person = in_order(steps, config).groupby(["participant", "teacher"], sort=False)
     rows = [
-        {"participant": who[0], "teacher": who[1]} | person(own, (), config) for who, own in each
+        {"participant": number, "teacher": teacher, **person(own, (), config)}
+        for (number, teacher), own in by_person
     ]
     return pd.DataFrame(rows, columns=["participant", "teacher", *COLUMNS])
 
@@ -198,29 +218,52 @@ def people(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
 def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
     """Measure how closely choices follow a rule that needs no look at the map.
 
-    The cells of a step never return in the next one, so nobody can click on one cell again and again. The rules are:
-    the same index in the list, the same rank in reading order (the first arrow from the top left, say), and the
-    arrow nearest to the one before, on which the page puts the keyboard's focus.
+    The cells of a step never return in the next one, so nobody can click on one cell again and
+    again. The rules are: the same index in the list, the same rank in reading order (the first
+    arrow from the top left, say), and the arrow nearest to the one before, on which the page puts
+    the keyboard's focus.
 
     Args:
         steps: Rows of one participant, in the order in which the steps were taken.
         size: Cells along one side of a map.
 
     Returns:
-        The largest share of steps that follow one rule, and the longest run; NaN and 0 without steps.
+        The largest share of steps that follow one rule, and the longest run; NaN and 0 without
+        steps.
     """
     if not len(steps):
-        return float("nan"), 0
-    choice, cell = steps["choice"].to_numpy(int), steps["cell"].to_numpy(int)
+        return math.nan, 0
+    choice = steps["choice"].to_numpy(int)
+    cell = steps["cell"].to_numpy(int)
+    # Cells of the candidates, shape (steps, candidates).
     cells = np.array([[arrow[0] for arrow in json.loads(text)] for text in steps["candidates"]])
     rank = (cells < cell[:, None]).sum(axis=1)
-    last = np.concatenate([[0], cell[:-1]])[:, None]
-    far = np.abs(cells // size - last // size) + np.abs(cells % size - last % size)
-    nearest = far[np.arange(len(steps)), choice] == far.min(axis=1)
-    nearest[0] = False  # nothing came before
+    nearest = _chose_nearest(cells, cell, choice, size)
     shares = [np.bincount(values).max() / len(values) for values in (choice, rank)]
-    runs = [1 + _run(values[1:] == values[:-1]) for values in (choice, rank)]
-    return float(max(*shares, nearest.mean())), max(*runs, _run(nearest))
+    # Choices that equal the one before them are one fewer than the steps of a run.
+    runs = [1 + _longest_run(values[1:] == values[:-1]) for values in (choice, rank)]
+    return float(max(*shares, nearest.mean())), max(*runs, _longest_run(nearest))
+
+
+def _chose_nearest(
+    cells: np.ndarray, cell: np.ndarray, choice: np.ndarray, size: int
+) -> np.ndarray:
+    """Say for every step whether the chosen arrow is nearest to the arrow that was chosen before.
+
+    Args:
+        cells: Cells of the candidates, shape (steps, candidates).
+        cell: Cells of the chosen arrows, shape (steps,).
+        choice: Indices of the chosen arrows, shape (steps,).
+        size: Cells along one side of a map.
+
+    Returns:
+        Truth values, shape (steps,).
+    """
+    before = np.concatenate([[0], cell[:-1]])[:, None]
+    distance = np.abs(cells // size - before // size) + np.abs(cells % size - before % size)
+    nearest = distance[np.arange(len(cells)), choice] == distance.min(axis=1)
+    nearest[0] = False  # nothing came before
+    return nearest
 
 
 def agreement(steps: "pd.DataFrame") -> tuple[float, float]:
@@ -235,73 +278,85 @@ def agreement(steps: "pd.DataFrame") -> tuple[float, float]:
     from scipy import stats
 
     if not len(steps):
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     same = int((steps["choice"] == steps["machine_choice"]).sum())
     arrows = len(json.loads(steps["candidates"].iloc[0]))
-    return same / len(steps), float(
-        stats.binomtest(same, len(steps), 1 / arrows, alternative="greater").pvalue
-    )
+    test = stats.binomtest(same, len(steps), 1 / arrows, alternative="greater")
+    return same / len(steps), float(test.pvalue)
 
 
 def _mean(values: "pd.Series") -> float:
-    return float(values.mean()) if len(values) else float("nan")
+    if not len(values):
+        return math.nan
+    return float(values.mean())
 
 
 def _smallest(screens: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The smallest number that a page sent under a name."""
-    values = [screen.get(name) for screen in screens]
-    numbers = [
-        value for value in values if isinstance(value, int | float) and abs(value) < LARGEST_WINDOW
-    ]
-    return min(map(float, numbers), default=float("nan"))
+    """Return the smallest number that a page sent under a name; NaN without any."""
+    numbers = []
+    for screen in screens:
+        # A browser may send anything.
+        value = screen.get(name)
+        if isinstance(value, int | float) and abs(value) < LARGEST_WINDOW:
+            numbers.append(float(value))
+    return min(numbers, default=math.nan)
 
 
-def _run(values: np.ndarray) -> int:
-    """Length of the longest run of true values."""
-    longest = current = 0
-    for value in values:
-        current = current + 1 if value else 0
-        longest = max(longest, current)
-    return longest
+def _longest_run(values: np.ndarray) -> int:
+    """Return the length of the longest run of true values."""
+    runs = (len(list(run)) for value, run in itertools.groupby(values) if value)
+    return max(runs, default=0)
 
 
-def _spread(seconds: np.ndarray) -> float:
-    """Interquartile range over median."""
-    if len(seconds) < 4:  # quartiles need them
-        return float("nan")
+def _relative_spread(seconds: np.ndarray) -> float:
+    """Return interquartile range over median; NaN for times too few to have quartiles."""
+    if len(seconds) < 4:
+        return math.nan
     low, middle, high = np.percentile(seconds, [25, 50, 75])
-    return float((high - low) / middle) if middle > 0 else 0.0
+    if middle <= 0:
+        return 0.0
+    return float((high - low) / middle)
 
 
-def _unseen(steps: "pd.DataFrame", happened: Sequence[PageEvent], config: Config) -> float:
-    """Share of steps for which the page did not report a pick; NaN if no server stored them."""
+def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Config) -> float:
+    """Return the share of steps for which the page did not report a pick.
+
+    NaN if no server stored them.
+    """
     if not len(steps) or (steps["stored_at"] == "").all():
-        return float("nan")
+        return math.nan
+    # Pages name a round by the numbers of map and robot, and count steps from 0.
     picked = {
-        f"{event.data.get('round')} {event.data.get('step')}"
-        for event in happened
+        (str(event.data.get("round")), str(event.data.get("step")))
+        for event in events
         if event.kind == "chosen"
     }
-    number = {on.name: i for i, on in enumerate(config.maps, start=1)}
+    number_of = {map_.name: number for number, map_ in enumerate(config.maps, start=1)}
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
-    return float(
-        np.mean(
-            [f"{number.get(name)}-{robot} {step - 1}" not in picked for name, robot, step in rows]
-        )
-    )
+    unseen = [
+        (f"{number_of.get(name)}-{robot}", str(step - 1)) not in picked
+        for name, robot, step in rows
+    ]
+    return float(np.mean(unseen))
 
 
 def _longest_pause(steps: "pd.DataFrame") -> float:
-    """Minutes between two stored steps, at most."""
-    stored = _clock(steps).dropna()
-    return float(stored.diff().max()) / 60 if len(stored) > 1 else float("nan")
+    """Return the largest number of minutes between two stored steps."""
+    seconds = _stored_seconds(steps).dropna()
+    if len(seconds) < 2:
+        return math.nan
+    return float(seconds.diff().max()) / 60
 
 
-def _clock(steps: "pd.DataFrame") -> "pd.Series[float]":
-    """When the server stored each step, in seconds; NaN if it did not."""
-    return steps["stored_at"].map(
-        lambda at: datetime.fromisoformat(at).timestamp() if at else float("nan")
-    )
+def _stored_seconds(steps: "pd.DataFrame") -> "pd.Series[float]":
+    """Return when the server stored each step, in seconds; NaN if it did not."""
+
+    def seconds(stored_at: str) -> float:
+        if not stored_at:
+            return math.nan
+        return datetime.fromisoformat(stored_at).timestamp()
+
+    return steps["stored_at"].map(seconds)
 
 
 # Codebook: name → kind and meaning, as for the step table
@@ -377,7 +432,8 @@ def codebook_lines(configs: Iterable[Config]) -> list[str]:
         rule = ", ".join(f"`{name}`" for name in config.quality.exclude) or "no flag"
         lines += [
             "",
-            f"Configuration `{config.hash}`; participants are left out of the filtered analysis by: {rule}.",
+            f"Configuration `{config.hash}`; "
+            f"participants are left out of the filtered analysis by: {rule}.",
             "",
             "| flag | the participant … |",
             "|---|---|",

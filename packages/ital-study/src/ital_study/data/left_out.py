@@ -1,18 +1,20 @@
 """Who is left out of the analysis, why, and whether that was stated before the data came."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ital_study.config.configuration import Config
 from ital_study.config.quality import FLAGS
-from ital_study.data import flags as _quality
+from ital_study.data import flags as _flags
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BEFORE, LATER = (
-    "before",
-    "later",
-)  # stated in the configuration that the participant saw, or decided by the researcher
+# When it was decided to leave somebody out: BEFORE the data came, in the configuration that the
+# participant saw, or LATER, by the researcher.
+BEFORE = "before"
+LATER = "later"
+
+# Columns that identify a person.
 WHO = ["participant", "teacher"]
 
 
@@ -21,7 +23,8 @@ class LeftOut(NamedTuple):
 
     Attributes:
         people: One row per participant and teacher, with the columns of data quality.
-        reasons: One row per participant, teacher and reason: ``reason``, and ``decided``, before or later.
+        reasons: One row per participant, teacher and reason: ``reason``, and ``decided``, before or
+            later.
         numbers: Participants of whom nothing remains; the simulated arms leave them out too.
     """
 
@@ -36,7 +39,7 @@ class LeftOut(NamedTuple):
 
     @property
     def everybody(self) -> bool:
-        """Whether all who finished are left out."""
+        """True if all who finished are left out."""
         return self.size == len(self.people)
 
     def without(self, table: "pd.DataFrame") -> "pd.DataFrame":
@@ -50,10 +53,9 @@ class LeftOut(NamedTuple):
         """
         import pandas as pd
 
-        gone = pd.MultiIndex.from_frame(table[WHO]).isin(
-            pd.MultiIndex.from_frame(self.reasons[WHO])
-        )
-        return table[~gone & ~table["participant"].isin(self.numbers)]
+        people_left_out = pd.MultiIndex.from_frame(self.reasons[WHO])
+        is_left_out = pd.MultiIndex.from_frame(table[WHO]).isin(people_left_out)
+        return table[~is_left_out & ~table["participant"].isin(self.numbers)]
 
 
 def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame | None") -> LeftOut:
@@ -65,7 +67,8 @@ def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame 
     Args:
         config: The study.
         steps: Rows of the people who finished.
-        participants: The table of participants; None: flags come from the steps alone, and nobody was excluded.
+        participants: The table of participants; None: flags come from the steps alone, and nobody
+            was excluded.
 
     Returns:
         The people and the reasons.
@@ -73,21 +76,29 @@ def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame 
     import pandas as pd
 
     finished = steps[WHO].drop_duplicates()
-    people = finished if participants is None else finished.merge(participants, on=WHO, how="left")
-    if "excluded_by_rule" not in people:  # a table without flags
-        people = people.merge(_quality.people(steps, config), on=WHO)
+    people = finished
+    if participants is not None:
+        people = finished.merge(participants, on=WHO, how="left")
+    # Simulations, and tables of earlier versions, have no flags yet.
+    if "excluded_by_rule" not in people:
+        people = people.merge(_flags.people(steps, config), on=WHO)
     rows = []
     for person in people.to_dict("records"):
-        who = {name: person[name] for name in WHO}
-        flags = str(person.get("excluded_by_rule") or "").split()
-        rows += [who | {"reason": flag, "decided": BEFORE} for flag in FLAGS if flag in flags]
-        if person.get("excluded"):
-            rows.append(who | {"reason": person["excluded"], "decided": LATER})
+        rows += _reasons_of(person)
     reasons = pd.DataFrame(rows, columns=[*WHO, "reason", "decided"])
     remaining = LeftOut(people, reasons, frozenset()).without(finished)
-    return LeftOut(
-        people, reasons, frozenset(finished["participant"]) - frozenset(remaining["participant"])
-    )
+    numbers = frozenset(finished["participant"]) - frozenset(remaining["participant"])
+    return LeftOut(people, reasons, numbers)
+
+
+def _reasons_of(person: dict[Any, Any]) -> list[dict[str, Any]]:
+    """Return why somebody is left out: the configuration's flags, then the researcher's reason."""
+    who = {name: person[name] for name in WHO}
+    flags = str(person.get("excluded_by_rule") or "").split()
+    reasons = [{**who, "reason": flag, "decided": BEFORE} for flag in FLAGS if flag in flags]
+    if person.get("excluded"):
+        reasons.append({**who, "reason": person["excluded"], "decided": LATER})
+    return reasons
 
 
 __all__ = ["BEFORE", "LATER", "LeftOut", "left_out"]

@@ -15,6 +15,7 @@ from ital_study.data.codebooks import ANSWERS, PARTICIPANTS, column_lines, quest
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 MODES = ("live", "pilot", "preview", "trial", "simulated")
 MEASURES = {
@@ -91,7 +92,8 @@ CODEBOOK: dict[str, tuple[str, str]] = {
         "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
     ),
 }
-WITH_ADAPTIVE = {  # what differs in a study with the third robot
+# What differs in a study with the third robot.
+WITH_ADAPTIVE = {
     "learner": (
         "text",
         "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told.",
@@ -99,15 +101,14 @@ WITH_ADAPTIVE = {  # what differs in a study with the third robot
     "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
 COLUMNS = tuple(CODEBOOK)
-UNKNOWN: dict[str, Any] = {
-    "input": "",
-    "too_fast": False,
-    "by_script": False,
-}  # for tables without these columns
-LATER: dict[str, Any] = {
-    **UNKNOWN,
-    "unreadable_rows": 0,
-}  # columns that earlier versions did not write
+
+# Values of columns of steps whose input nobody recorded.
+UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}
+
+# Columns that earlier versions did not write, with the values that their tables get.
+LATER: dict[str, Any] = {**UNKNOWN, "unreadable_rows": 0}
+
+# Columns that identify a step.
 KEY = ("participant", "teacher", "map", "learner", "step")
 
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
@@ -130,7 +131,7 @@ class StudyData(NamedTuple):
 
 
 def with_rows(tables: "Iterable[pd.DataFrame]", empty: "pd.DataFrame") -> "Iterator[pd.DataFrame]":
-    """Iterate over the tables that have rows, so that a stream of tables has its columns even without any.
+    """Iterate over the tables that have rows; a stream without any has its columns still.
 
     Args:
         tables: Tables with the same columns.
@@ -153,7 +154,7 @@ def frame(
     codebook: Mapping[str, tuple[str, str]] = CODEBOOK,
     name: str = "step table",
 ) -> "pd.DataFrame":
-    """Convert rows to a step table, or another one, with all columns in order and of the right type.
+    """Convert rows to a table with all columns in order and of the right type.
 
     Args:
         rows: Dictionaries from column to value, or a table.
@@ -169,24 +170,31 @@ def frame(
     import pandas as pd
 
     columns = list(codebook)
-    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
-    later = [column for column in LATER if column in codebook and column not in table]
-    table = table.assign(**{column: LATER[column] for column in later})
-    missing = [column for column in columns if column not in table]
-    if missing:
-        raise InputError(
-            f"the {name} has no column {missing[0]!r}: check that it comes from a study"
-        )
+    if isinstance(rows, pd.DataFrame):
+        table = rows
+    else:
+        table = pd.DataFrame(list(rows), columns=columns)
+    later = {
+        column: value
+        for column, value in LATER.items()
+        if column in codebook and column not in table
+    }
+    table = table.assign(**later)
+    for column in columns:
+        if column not in table:
+            raise InputError(
+                f"the {name} has no column {column!r}: check that it comes from a study"
+            )
     table = table[columns]
     try:
-        return table.assign(
-            **{column: _column(table[column], kind) for column, (kind, _) in codebook.items()}
-        )
+        typed = {column: _typed(table[column], kind) for column, (kind, _) in codebook.items()}
     except (ValueError, TypeError) as error:
         raise InputError(f"the {name} holds a value of the wrong kind: {error}") from None
+    return table.assign(**typed)
 
 
-def _column(values: "pd.Series", kind: str) -> "pd.Series":
+def _typed(values: "pd.Series", kind: str) -> "pd.Series":
+    """Return a column with the type of its kind."""
     if kind == "text":
         return values.where(values.notna(), "").map(str).astype(object)
     if kind == "yes-no" and values.dtype == object:
@@ -194,40 +202,47 @@ def _column(values: "pd.Series", kind: str) -> "pd.Series":
     return values.astype(_DTYPES[kind])
 
 
-# How a cell begins that a spreadsheet takes for a formula; apostrophes count, so that one more can be removed again.
+# How a cell begins that a spreadsheet takes for a formula; apostrophes count, so that one more can
+# be removed again.
 _FORMULA = re.compile(r"'*[=+\-@\t]")
 
 
 def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -> str:
-    """Rows as CSV with every digit of every number. Lines within a text end with a line feed.
+    """Return rows as CSV with every digit of every number.
+
+    Lines within a text end with a line feed.
 
     Args:
         table: The rows.
         header: Whether to begin with the names of the columns; not to append to other rows.
-        raw: Whether to leave texts as they are. If not, those that a spreadsheet would take for a formula get an
-            apostrophe, which :func:`read_csv` removes.
+        raw: Whether to leave texts as they are. If not, those that a spreadsheet would take for a
+            formula get an apostrophe, which :func:`read_csv` removes.
 
     Returns:
         The text.
     """
     texts = table.select_dtypes(object)
-    table = table.assign(
-        **{str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts}
-    )
+    cells = {str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts}
+    table = table.assign(**cells)
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
 def _cell(text: Any, raw: bool) -> Any:
+    """Return a text as it stands in a file."""
     if not isinstance(text, str):
         return text
-    text = text.replace("\r\n", "\n").replace(
-        "\r", "\n"
-    )  # the writer does not quote a carriage return
-    return text if raw or not _FORMULA.match(text) else f"'{text}"
+    # The writer does not quote a carriage return.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if raw or not _FORMULA.match(text):
+        return text
+    return f"'{text}"
 
 
 def _as_written(text: str) -> str:
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    """Return a text of a file as somebody wrote it."""
+    if text.startswith("'") and _FORMULA.match(text):
+        return text[1:]
+    return text
 
 
 def read_csv(
@@ -238,37 +253,44 @@ def read_csv(
     """Read what :func:`csv_text` wrote, with every number exact."""
     import pandas as pd
 
-    numbers = [column for column, (kind, _) in codebook.items() if kind == "number"]
-    as_text = [column for column, (kind, _) in codebook.items() if kind in ("text", "number")]
+    kinds = {column: kind for column, (kind, _) in codebook.items()}
+    as_text = [column for column, kind in kinds.items() if kind in ("text", "number")]
     try:
-        read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
-        # Python parses the numbers: it restores every bit, whatever the version of pandas.
-        exact = {
-            column: [float(text or "nan") for text in read[column]]
-            for column in numbers
-            if column in read
-        }
-        texts = [
-            column for column, (kind, _) in codebook.items() if kind == "text" and column in read
-        ]
-        read = read.assign(**exact, **{column: read[column].map(_as_written) for column in texts})
+        table = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
+        for column in table.columns.intersection(as_text):
+            if kinds[column] == "text":
+                table[column] = table[column].map(_as_written)
+            else:
+                # Python parses the numbers: it restores every bit, whatever the version of pandas.
+                table[column] = [float(text or "nan") for text in table[column]]
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the {name}: {error}") from None
-    return frame(read, codebook, name)
+    return frame(table, codebook, name)
 
 
 def codebook(
     config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None
 ) -> str:
-    """The meaning of every column, as Markdown; begins with a warning if no person took part.
+    """Return the meaning of every column, as Markdown.
 
-    ``used`` are all configurations that participants saw, for the thresholds of their flags.
+    It begins with a warning if no person took part.
+
+    Args:
+        config: The study.
+        modes: Modes of the participants.
+        used: All configurations that participants saw, for the thresholds of their flags; None: the
+            study's.
+
+    Returns:
+        The text.
     """
     lines = ["# Codebook", ""]
     if set(modes) == {"simulated"}:
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
-    columns = CODEBOOK | WITH_ADAPTIVE if config is not None and config.adaptive else CODEBOOK
+    columns = CODEBOOK
     if config is not None:
+        if config.adaptive:
+            columns = CODEBOOK | WITH_ADAPTIVE
         lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
     lines += [
         "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a robot on a map.",
@@ -288,7 +310,8 @@ def codebook(
         *column_lines(ANSWERS),
     ]
     if config is not None:
-        lines += question_lines(config) + flags.codebook_lines([config] if used is None else used)
+        lines += question_lines(config)
+        lines += flags.codebook_lines([config] if used is None else used)
     return "\n".join(lines) + "\n"
 
 
@@ -323,7 +346,9 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
 
 
 def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
-    """The table of participants, as far as the step table tells: for simulations without a server.
+    """Return the table of participants, as far as the step table tells.
+
+    For simulations without a server.
 
     Args:
         steps: The step table of participants who finished.
@@ -332,26 +357,20 @@ def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     Returns:
         One row per participant and teacher.
     """
-    import pandas as pd
-
-    copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
-    nothing = ("answered", "tries", "focus_losses", "comment_length", "unreadable_rows")
-    known = {"stage": "finished"} | dict.fromkeys(nothing, 0)
-    heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
-    counts = steps.groupby(["participant", "teacher"]).size()
-    rows = [
-        {**head, **known, "done": int(counts[head["participant"], head["teacher"]])}
-        for head in heads
-    ]
-    known_columns = [name for name in PARTICIPANTS if name not in flags.COLUMNS]
-    told = pd.DataFrame(rows, columns=known_columns).merge(
-        flags.people(steps, config), on=["participant", "teacher"]
-    )
-    return frame(told, PARTICIPANTS, "table of participants")
+    copied = ["participant", "mode", "teacher", "config", "code_version", "usable", "order"]
+    by_person = steps.groupby(["participant", "teacher"], sort=False)
+    people = by_person.head(1)[copied].assign(stage="finished", done=by_person.size().to_numpy())
+    # There was no page, so nothing was asked, tried, left or commented.
+    for column in ("answered", "tries", "focus_losses", "comment_length", "unreadable_rows"):
+        people[column] = 0
+    # Empty: what only a server or a page could tell.
+    people = people.reindex(columns=[name for name in PARTICIPANTS if name not in flags.COLUMNS])
+    with_flags = people.merge(flags.people(steps, config), on=["participant", "teacher"])
+    return frame(with_flags, PARTICIPANTS, "table of participants")
 
 
 def unreadable(participants: "pd.DataFrame | None", mode: str) -> list[str]:
-    """A note on stored rows that cannot be read, if there are any.
+    """Return a note on stored rows that cannot be read, if there are any.
 
     Args:
         participants: The table of participants, if there is one.
@@ -367,7 +386,7 @@ def unreadable(participants: "pd.DataFrame | None", mode: str) -> list[str]:
 
 
 def unreadable_note(counts: Mapping[int, int]) -> list[str]:
-    """A note on stored rows that cannot be read, if there are any.
+    """Return a note on stored rows that cannot be read, if there are any.
 
     Args:
         counts: Their number by participant.
@@ -378,20 +397,25 @@ def unreadable_note(counts: Mapping[int, int]) -> list[str]:
     found = {number: count for number, count in counts.items() if count}
     if not found:
         return []
-    listed = ", ".join(map(str, list(found)[:10])) + (", …" if len(found) > 10 else "")
+    numbers = [str(number) for number in found]
+    if len(numbers) > 10:
+        numbers[10:] = ["…"]
     return [
-        f"{sum(found.values())} stored rows are not what a page sends; every table leaves them out (participants "
-        f"{listed})."
+        f"{sum(found.values())} stored rows are not what a page sends; "
+        f"every table leaves them out (participants {', '.join(numbers)})."
     ]
 
 
 def has_parquet() -> bool:
-    """Whether Parquet can be written here: it needs pyarrow, which comes with the extra ``server``."""
+    """Say whether Parquet can be written here.
+
+    It needs pyarrow, which comes with the extra ``server``.
+    """
     return importlib.util.find_spec("pyarrow") is not None
 
 
 def parquet_bytes(table: "pd.DataFrame") -> bytes:
-    """Rows as a Parquet file."""
+    """Return rows as a Parquet file."""
     buffer = io.BytesIO()
     frame(table).to_parquet(buffer, index=False, engine="pyarrow")
     return buffer.getvalue()
@@ -411,21 +435,28 @@ def write_parquet(blocks: "Iterable[pd.DataFrame]", file: BinaryIO) -> None:
     try:
         for block in blocks:
             table = pa.Table.from_pandas(block, preserve_index=False)
-            if not len(block):  # without rows, text columns would have no type
-                kinds = {
-                    "whole": pa.int64(),
-                    "number": pa.float64(),
-                    "yes-no": pa.bool_(),
-                    "text": pa.string(),
-                }
-                table = table.cast(
-                    pa.schema([(name, kinds[kind]) for name, (kind, _) in CODEBOOK.items()])
-                )
+            if not len(block):
+                # Without rows, text columns would have no type.
+                table = table.cast(_parquet_schema())
+            # The first table says what the columns are.
             writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
+
+
+def _parquet_schema() -> "pa.Schema":
+    """Return the types of the columns of steps."""
+    import pyarrow as pa
+
+    types = {
+        "whole": pa.int64(),
+        "number": pa.float64(),
+        "yes-no": pa.bool_(),
+        "text": pa.string(),
+    }
+    return pa.schema([(name, types[kind]) for name, (kind, _) in CODEBOOK.items()])
 
 
 def read_study(folder: Path) -> StudyData:
@@ -438,7 +469,8 @@ def read_study(folder: Path) -> StudyData:
         The configuration and the step table.
 
     Raises:
-        InputError: The table or the configuration is missing or wrong, or a step is in the table twice.
+        InputError: The table or the configuration is missing or wrong, or a step is in the table
+            twice.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -450,12 +482,12 @@ def read_study(folder: Path) -> StudyData:
             raise InputError(f"{folder} is not a study folder: it has no {name}")
     steps = read_csv(folder / "steps.csv")
     check_unique(steps)
-    more = {"answers": ANSWERS, "participants": PARTICIPANTS}
-    tables = {
-        name: read_csv(folder / f"{name}.csv", columns, f"table of {name}")
-        for name, columns in more.items()
-        if (folder / f"{name}.csv").is_file()
-    }
+    # Folders of earlier versions do not have these.
+    tables = {}
+    for name, columns in (("answers", ANSWERS), ("participants", PARTICIPANTS)):
+        file = folder / f"{name}.csv"
+        if file.is_file():
+            tables[name] = read_csv(file, columns, f"table of {name}")
     return StudyData(load_config(folder / "study.toml"), steps, **tables)
 
 

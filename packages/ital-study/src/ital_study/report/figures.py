@@ -1,4 +1,7 @@
-"""Figures of the study: bars of every arm with stars, learning curves per map, and the matched-step control."""
+"""Figures of the study.
+
+Bars of every arm with stars, learning curves per map, and the matched-step control.
+"""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +31,9 @@ from ital_study.simulation.arms import MATCHED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Aware robots are blue, adaptive ones green, naive ones orange, the control grey. The less a teacher is like a person,
-# the paler its colour; the random teacher is hatched. This works in print and for colour-blind readers.
+# Aware robots are blue, adaptive ones green, naive ones orange, the control grey. The less a
+# teacher is like a person, the paler its colour; the random teacher is hatched. This works in print
+# and for colour-blind readers.
 SHADES = {
     AWARE: {
         "human": "#08306b",
@@ -95,7 +99,9 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class StudyFigure(NamedTuple):
-    """A figure without its label: its title, its panels, the number of panels in a row, and its caption.
+    """A figure without its label.
+
+    Its title, its panels, the number of panels in a row, and its caption.
 
     Attributes:
         title: Text above the figure.
@@ -194,8 +200,9 @@ def figure_rows(analysis: Analysis) -> dict[str, Any]:
         analysis: The numbers of a study.
 
     Returns:
-        ``means`` of every arm, map and outcome, ``titles`` of the outcomes, ``curves`` of every arm and map,
-        ``references``, the reward of the true policy on each map, and ``paths`` of every arm.
+        ``means`` of every arm, map and outcome, ``titles`` of the outcomes, ``curves`` of every arm
+        and map, ``references``, the reward of the true policy on each map, and ``paths`` of every
+        arm.
     """
     means = analysis.summary[analysis.summary["map"] != ALL_MAPS]
     curves_of_arms = []
@@ -292,7 +299,9 @@ def curve_panel(
     references: Mapping[str, float] | None = None,
     size: tuple[float, float] = SMALL,
 ) -> Panel:
-    """Make a panel of one metric on one map: one line per arm, bands of ±1 standard error. Maps share the y range.
+    """Make a panel of one metric on one map: one line per arm, bands of ±1 standard error.
+
+    Maps share the y range.
 
     Args:
         curves: Rows of :func:`figure_rows`.
@@ -348,7 +357,9 @@ def _kind_of(teacher: str) -> str:
 
 
 def map_panels(config: Config) -> list[Panel]:
-    """Make the panels of a study's maps: the reward of every cell, and the policy that follows from it.
+    """Make the panels of a study's maps.
+
+    The reward of every cell, and the policy that follows from it.
 
     Args:
         config: The study.
@@ -375,7 +386,10 @@ def _maps(analysis: Analysis) -> StudyFigure:
 
 
 def _bars(analysis: Analysis) -> StudyFigure:
-    """Return decreases after one step and after all steps, gain in reward, final reward: one bar per arm and map."""
+    """Return decreases after one step and after all steps, gain in reward, final reward.
+
+    One bar per arm and map.
+    """
     rows = figure_rows(analysis)
     against_naive = analysis.tests[analysis.tests["second"] == NAIVE]
     panels = []
@@ -401,7 +415,10 @@ def _bars(analysis: Analysis) -> StudyFigure:
 
 
 def _curves(analysis: Analysis) -> StudyFigure:
-    """Return distance, policy distance and reward at every step: one column per map, bands of ±1 standard error."""
+    """Return distance, policy distance and reward at every step.
+
+    One column per map, bands of ±1 standard error.
+    """
     rows = figure_rows(analysis)
     best_rewards = rows["references"]
     learners = robots(analysis.config)
@@ -418,7 +435,7 @@ def _curves(analysis: Analysis) -> StudyFigure:
 
 
 def _control(analysis: Analysis) -> StudyFigure:
-    """Return aware and naive robots, the control of matched steps, and the path length of each robot."""
+    """Return aware and naive robots, the control, and the path length of each robot."""
     rows = figure_rows(analysis)
     panels = [
         bar_panel(rows["means"], outcome, (AWARE, MATCHED, NAIVE), rows["titles"][outcome])

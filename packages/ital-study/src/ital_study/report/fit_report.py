@@ -1,5 +1,6 @@
-"""Tables, figures and words about which teacher each person is, and about what the data can tell."""
+"""Tables, figures and words about which teacher each person is, and what data can tell."""
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,28 +38,41 @@ LIMITS = (
 
 
 def robot_name(learner: str) -> str:
-    """A robot as figures call it."""
-    return "all robots" if learner == ALL_ROBOTS else LABELS[learner]
+    """Return the name of a robot in figures."""
+    if learner == ALL_ROBOTS:
+        return "all robots"
+    return LABELS[learner]
 
 
 def whose(fit: StudyFit) -> str:
-    """One line about the source of the data."""
+    """Return one line about the source of the data."""
     if fit.kind == "simulated":
         return "SIMULATED DATA: no person took part"
     people = fit.participants["human"]
-    text = f"Human data: {people} participant{'s' if people > 1 else ''}"
-    return text if fit.mode == "live" else f"{fit.mode.upper()} RUNS, not data of the study. {text}"
+    participants = "participants" if people > 1 else "participant"
+    text = f"Human data: {people} {participants}"
+    if fit.mode == "live":
+        return text
+    return f"{fit.mode.upper()} RUNS, not data of the study. {text}"
 
 
 def order(fit: StudyFit) -> list[str]:
-    """The robots of a fit in the order of tables and figures."""
-    there = set(fit.models["learner"])
-    return [learner for learner in (*robots(fit.config), ALL_ROBOTS) if learner in there]
+    """Return the robots of a fit in the order of tables and figures."""
+    fitted = set(fit.models["learner"])
+    return [learner for learner in (*robots(fit.config), ALL_ROBOTS) if learner in fitted]
+
+
+def _models_of(fit: StudyFit, teacher: str, learner: str) -> "pd.DataFrame":
+    """Return the rows of the models of one teacher and robot."""
+    models = fit.models
+    return models[(models["teacher"] == teacher) & (models["learner"] == learner)]
 
 
 def model_rows(fit: StudyFit, teacher: str, learner: str) -> list[list[str]]:
-    """One row per model for a table: people, medians of those it is best for, frequency, exceedance probabilities."""
-    own = fit.models[(fit.models["teacher"] == teacher) & (fit.models["learner"] == learner)]
+    """Return one row per model for a table, with the columns of :data:`HEADS`.
+
+    Medians are those of the people for whom the model is best.
+    """
     return [
         [
             row["model"],
@@ -69,76 +83,80 @@ def model_rows(fit: StudyFit, teacher: str, learner: str) -> list[list[str]]:
             decimals(row["exceedance"], 3),
             decimals(row["protected"], 3),
         ]
-        for row in own.to_dict("records")
+        for row in _models_of(fit, teacher, learner).to_dict("records")
     ]
 
 
 def sentence(fit: StudyFit, teacher: str, learner: str) -> str:
-    """The result for one robot in words."""
-    own = fit.models[(fit.models["teacher"] == teacher) & (fit.models["learner"] == learner)]
-    top = own.sort_values("frequency").iloc[-1]
+    """Return the result for one robot in words."""
+    top = _models_of(fit, teacher, learner).sort_values("frequency").iloc[-1]
     return (
-        f"{teacher.capitalize()} teachers, {robot_name(learner)}: the model {top['model']} is the most frequent "
-        f"({top['best']} of {top['people']} people, frequency {decimals(top['frequency'])}, protected exceedance "
-        f"probability {decimals(top['protected'], 3)})."
+        f"{teacher.capitalize()} teachers, {robot_name(learner)}: "
+        f"the model {top['model']} is the most frequent "
+        f"({top['best']} of {top['people']} people, frequency {decimals(top['frequency'])}, "
+        f"protected exceedance probability {decimals(top['protected'], 3)})."
     )
 
 
 def panels(fit: StudyFit) -> list[Panel]:
-    """A panel per robot: the frequency of every model, a bar for every teacher."""
-    shown = []
-    for learner in order(fit):
-        own = fit.models[fit.models["learner"] == learner]
-        teachers = teachers_in_order(own["teacher"].tolist())
-        width = 0.84 / len(teachers)
-        marks = []
-        for i, teacher in enumerate(teachers):
-            rows = own[own["teacher"] == teacher]
-            places = np.arange(len(NAMES)) + (i - (len(teachers) - 1) / 2) * width
-            frequency, error = rows["frequency"].to_numpy(), rows["frequency_sd"].to_numpy()
-            counts = [str(best) if best else "" for best in rows["best"]]
-            colour = COLOURS.get(teacher.partition(":")[0], charts.SOFT)
-            marks.append(
-                charts.bars(
-                    teacher, colour, places, frequency, error, width=0.92 * width, marks=counts
-                )
+    """Return a panel per robot: the frequency of every model, a bar for every teacher."""
+    return [_panel(fit, learner) for learner in order(fit)]
+
+
+def _panel(fit: StudyFit, learner: str) -> Panel:
+    present = fit.models[fit.models["learner"] == learner]["teacher"]
+    teachers = teachers_in_order(present.tolist())
+    # The bars of a model stand side by side, centred on its tick.
+    width = 0.84 / len(teachers)
+    middle = (len(teachers) - 1) / 2
+    marks = []
+    for index, teacher in enumerate(teachers):
+        models = _models_of(fit, teacher, learner)
+        marks.append(
+            charts.bars(
+                teacher,
+                COLOURS.get(teacher.partition(":")[0], charts.SOFT),
+                np.arange(len(NAMES)) + (index - middle) * width,
+                models["frequency"].to_numpy(),
+                models["frequency_sd"].to_numpy(),
+                width=0.92 * width,
+                marks=[str(count or "") for count in models["best"]],
             )
-        shown.append(
-            charts.panel(
-                robot_name(learner), marks, y="Frequency among people", x_ticks=(range(len(NAMES)), short_names()),
-                size=(5.4, 2.9),
-            )
-        )  # fmt: skip
-    return shown
+        )
+    return charts.panel(
+        robot_name(learner),
+        marks,
+        y="Frequency among people",
+        x_ticks=(range(len(NAMES)), short_names()),
+        size=(5.4, 2.9),
+    )
 
 
 def short_names() -> list[str]:
-    """Names of the models that fit below narrow bars."""
+    """Return names of the models that fit below narrow bars."""
     return [name.replace("-", "\n") for name in NAMES]
 
 
 def draw(fit: StudyFit) -> "Figure":
-    """The figure of a fit; it names the source of the data."""
+    """Draw the figure of a fit; it names the source of the data."""
     return charts.chart(panels(fit), "Which teacher is each person?", columns=3, note=whose(fit))
 
 
 def blocks(fit: StudyFit, teacher: str) -> list[Block]:
-    """The section of the report: words, the figure, and a table for every robot."""
+    """Return the section of the report: words, the figure, and a table for every robot."""
     if teacher not in set(fit.models["teacher"]):
         return []
-    tables = [
-        report.table(HEADS, model_rows(fit, teacher, learner), caption=f"Models of a teacher: {robot_name(learner)}",
-                     numbers_from=1)
-        for learner in order(fit)
-    ]  # fmt: skip
-    return [
-        *(report.paragraph(sentence(fit, teacher, learner)) for learner in order(fit)),
-        *report.figure(
-            "fit", "Which teacher is each person?", panels(fit), CAPTION, note=whose(fit)
-        ),
-        *tables,
-        *map(report.paragraph, [LIMITS, *fit.notes]),
-    ]
+    learners = order(fit)
+    sentences = [report.paragraph(sentence(fit, teacher, learner)) for learner in learners]
+    title = "Which teacher is each person?"
+    figure = report.figure("fit", title, panels(fit), CAPTION, note=whose(fit))
+    tables = []
+    for learner in learners:
+        rows = model_rows(fit, teacher, learner)
+        caption = f"Models of a teacher: {robot_name(learner)}"
+        tables.append(report.table(HEADS, rows, caption=caption, numbers_from=1))
+    notes = map(report.paragraph, [LIMITS, *fit.notes])
+    return [*sentences, *figure, *tables, *notes]
 
 
 def write(fit: StudyFit, out: Path) -> list[Path]:
@@ -157,17 +175,24 @@ def _put_table(file: Path, table: "pd.DataFrame") -> Path:
 
 
 def screen_tables(fit: StudyFit) -> "list[Table]":
-    """A table for the screen per teacher: the models that are best for someone."""
+    """Return a table for the screen per teacher: the models that are best for someone."""
     heads = ["robot", "model", "best for", "ρ", "ε", "frequency", "protected exceedance"]
     tables = []
     for teacher in teachers_in_order(fit.models["teacher"].tolist()):
-        rows = [
-            [robot_name(learner), *row[:4], row[4].partition(" ")[0], row[-1]]
-            for learner in order(fit)
-            for row in model_rows(fit, teacher, learner)
-            if not row[1].startswith("0 ")
-        ]
-        title = f"Which teacher is each person? {teacher.capitalize()} teachers; models that are best for someone"
+        rows = []
+        for learner in order(fit):
+            for model, best, rho, epsilon, frequency, _, protected in model_rows(
+                fit, teacher, learner
+            ):
+                if best.startswith("0 "):
+                    continue
+                # The screen has no room for the standard deviation.
+                mean = frequency.partition(" ")[0]
+                rows.append([robot_name(learner), model, best, rho, epsilon, mean, protected])
+        title = (
+            f"Which teacher is each person? {teacher.capitalize()} teachers; "
+            "models that are best for someone"
+        )
         tables.append(_screen_table(title, heads, rows, texts=2))
     return tables
 
@@ -175,80 +200,93 @@ def screen_tables(fit: StudyFit) -> "list[Table]":
 def _screen_table(title: str, heads: list[str], rows: list[list[str]], texts: int) -> "Table":
     from rich.table import Table
 
-    shown = Table(title=title, title_justify="left", pad_edge=False)
-    for i, head in enumerate(heads):
-        shown.add_column(head, justify="right" if i >= texts else "left", no_wrap=i < texts)
+    """Return a table whose first columns are texts, the others numbers."""
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    for head in heads[:texts]:
+        table.add_column(head, justify="left", no_wrap=True)
+    for head in heads[texts:]:
+        table.add_column(head, justify="right")
     for row in rows:
-        shown.add_row(*row)
-    return shown
+        table.add_row(*row)
+    return table
 
 
-# ---- recovery ----
+# Recovery
 
 
 def confusion(recovery: StudyRecovery, rho: float, learner: str) -> np.ndarray:
-    """How many simulated people of each kind (rows) each model is best for (columns)."""
+    """Return how many simulated people of each kind (rows) each model is best for (columns)."""
     models = recovery.models
     own = models[(models["simulated_rho"] == rho) & (models["learner"] == learner)]
     return own["best"].to_numpy().reshape(len(NAMES), len(NAMES))
 
 
 def recovery_table(recovery: StudyRecovery) -> "Table":
-    """For the screen: how many people of each kind were found, and the medians of ρ and ε of the true model."""
+    """Return how many people of each kind were found, and medians of the true model's numbers."""
     learners = (*recovery.config.learners, ALL_ROBOTS)
-    medians = recovery.parameters.set_index(["simulated_rho", "learner", "kind"])[
-        ["rho_50", "epsilon_50"]
-    ]
+    heads = ["simulated", "true ρ"]
+    for learner in learners:
+        heads += [LABELS.get(learner, learner), "ρ", "ε"]
+    key = ["simulated_rho", "learner", "kind"]
+    medians = recovery.parameters.set_index(key)[["rho_50", "epsilon_50"]]
     rows = []
     for rho in recovery.models["simulated_rho"].unique():
+        # The diagonal: people for whom the model of their own kind is best.
         found = {learner: confusion(recovery, rho, learner).diagonal() for learner in learners}
-        for i, kind in enumerate(NAMES):
+        for index, kind in enumerate(NAMES):
             cells = [kind, "–" if kind == RANDOM.name else f"{rho:g}"]
             for learner in learners:
-                place = (rho, learner, kind)
-                fitted = (
-                    medians.loc[[place]].to_numpy()[0]
-                    if place in medians.index
-                    else (np.nan, np.nan)
-                )
-                cells += [str(found[learner][i]), *map(decimals, fitted)]
+                # Random people have no ρ and no ε.
+                fitted = [np.nan, np.nan]
+                if (rho, learner, kind) in medians.index:
+                    fitted = medians.loc[(rho, learner, kind)].tolist()
+                cells += [str(found[learner][index]), *map(decimals, fitted)]
             rows.append(cells)
-    heads = [
-        "simulated",
-        "true ρ",
-        *(head for each in learners for head in (LABELS.get(each, each), "ρ", "ε")),
-    ]
     title = (
-        f"Of {recovery.participants} simulated people of each kind, how many the true model is best for, and medians "
-        f"of its ρ and ε; ε = {recovery.lapse:g}, {recovery.steps} steps with each robot"
+        f"Of {recovery.participants} simulated people of each kind, how many the true model is best "
+        f"for, and medians of its ρ and ε; ε = {recovery.lapse:g}, "
+        f"{recovery.steps} steps with each robot"
     )
     return _screen_table(title, heads, rows, texts=1)
 
 
 def _title(recovery: StudyRecovery, rho: float, learner: str) -> str:
-    steps = recovery.steps * (len(recovery.config.learners) if learner == ALL_ROBOTS else 1)
+    robots_taught = len(recovery.config.learners) if learner == ALL_ROBOTS else 1
+    steps = recovery.steps * robots_taught
     return f"{robot_name(learner)}, {steps} steps, ρ = {rho:g}, ε = {recovery.lapse:g}"
 
 
 def draw_recovery(recovery: StudyRecovery) -> "Figure":
-    """The confusion of models: a panel per robot and ρ."""
-    shown = []
-    for rho in recovery.models["simulated_rho"].unique():
-        for learner in (*recovery.config.learners, ALL_ROBOTS):
-            counts = confusion(recovery, rho, learner)[::-1]  # a map is drawn from the bottom up
-            texts = [[str(count) if count else "" for count in row] for row in counts]
-            share = np.where(counts > 0, counts / recovery.participants, np.nan)
-            framed = [(i, len(NAMES) - 1 - i) for i in range(len(NAMES))]
-            shown.append(
-                charts.panel(
-                    _title(recovery, rho, learner), [charts.cells(share, texts, framed, None, (0.01, 1.0))],
-                    x="Model with the lowest BIC", y="Simulated kind", x_ticks=(range(len(NAMES)), short_names()),
-                    y_ticks=(range(len(NAMES)), NAMES[::-1]), size=(4.8, 2.9),
-                )
-            )  # fmt: skip
-    title = f"What the data can tell: {recovery.participants} simulated people of each kind"
-    columns = len(recovery.config.learners) + 1
-    return charts.chart(shown, title, columns=columns, note="SIMULATED DATA: no person took part")
+    """Draw the confusion of models: a panel per robot and ρ."""
+    learners = (*recovery.config.learners, ALL_ROBOTS)
+    confusions = [
+        _confusion_panel(recovery, rho, learner)
+        for rho, learner in itertools.product(recovery.models["simulated_rho"].unique(), learners)
+    ]
+    return charts.chart(
+        confusions,
+        f"What the data can tell: {recovery.participants} simulated people of each kind",
+        columns=len(learners),
+        note="SIMULATED DATA: no person took part",
+    )
+
+
+def _confusion_panel(recovery: StudyRecovery, rho: float, learner: str) -> Panel:
+    # Panels are drawn from the bottom up, so that the first kind is at the top.
+    counts = confusion(recovery, rho, learner)[::-1]
+    texts = np.where(counts > 0, counts.astype(str), "").tolist()
+    share = np.where(counts > 0, counts / recovery.participants, np.nan)
+    last = len(NAMES) - 1
+    true_models = [(column, last - column) for column in range(len(NAMES))]
+    return charts.panel(
+        _title(recovery, rho, learner),
+        [charts.cells(share, texts, true_models, None, (0.01, 1.0))],
+        x="Model with the lowest BIC",
+        y="Simulated kind",
+        x_ticks=(range(len(NAMES)), short_names()),
+        y_ticks=(range(len(NAMES)), NAMES[::-1]),
+        size=(4.8, 2.9),
+    )
 
 
 def write_recovery(recovery: StudyRecovery, out: Path) -> list[Path]:

@@ -1,4 +1,7 @@
-"""A picture of the participants' page for reports. ``tools/interface.py`` takes it from the page itself."""
+"""A picture of the participants' page for reports.
+
+``tools/interface.py`` takes it from the page itself.
+"""
 
 from importlib import resources
 from pathlib import Path
@@ -24,7 +27,8 @@ def interface(config: Config, file: Path | None = None) -> report.Block:
 
     Args:
         config: The study.
-        file: A picture of its page, an ``.svg`` or a ``.png`` file; None for the picture that comes with ital.
+        file: A picture of its page, an ``.svg`` or a ``.png`` file; None for the picture that comes
+            with ital.
 
     Returns:
         The block; its caption says how the study differs from the one in the picture.

@@ -1,4 +1,7 @@
-"""The report of a study: tables, figures and one page in HTML and PDF that names the source of its data."""
+"""The report of a study.
+
+Tables, figures and one page in HTML and PDF that names the source of its data.
+"""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -47,7 +50,8 @@ def write(
     Args:
         analysis: The analysis.
         out: Folder; created if it does not exist.
-        picture: A file that shows the participants' page, instead of the picture that comes with ital.
+        picture: A file that shows the participants' page, instead of the picture that comes with
+            ital.
         fit: Which teacher each person is; without it the report has no such section.
 
     Returns:
@@ -71,13 +75,19 @@ def write(
 
 
 def main_teacher(analysis: Analysis) -> str:
-    """Return the teacher whose arms the report is about: people if any are left, else whoever took part."""
+    """Return the teacher whose arms the report is about.
+
+    People if any are left, else whoever took part.
+    """
     present = [name for name, count in analysis.participants.items() if count]
     return teachers_in_order(present)[0]
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """Return the findings in words: the comparison, then its limits. Without people, only the headline."""
+    """Return the findings in words: the comparison, then its limits.
+
+    Without people, only the headline.
+    """
     if analysis.left_out.everybody:
         return [_figures.nobody(analysis)]
     teacher = main_teacher(analysis)
@@ -135,7 +145,9 @@ def _matched_steps(teacher: str, path: float, test: Mapping[Any, Any]) -> str:
 
 
 def claim(analysis: Analysis, teacher: str) -> str:
-    """Say whether the paper's claim holds: aware robots lead naive ones on every map, by every measure.
+    """Say whether the paper's claim holds.
+
+    Aware robots lead naive ones on every map, by every measure.
 
     Without p-values (a single participant, say) it cannot be judged.
     """
@@ -436,7 +448,7 @@ def _answers(analysis: Analysis) -> list[Block]:
 
 
 def _arms_table(analysis: Analysis) -> Block:
-    """Return every outcome in every arm, mean over maps, with its standard error over participants."""
+    """Return every outcome in every arm, mean over maps, with its error over participants."""
     outcomes = measures(analysis.config.steps)
     over_maps = analysis.summary[analysis.summary["map"] == ALL_MAPS]
     cells = {}
@@ -484,7 +496,10 @@ def _pdf_comparisons(analysis: Analysis, fit: StudyFit | None) -> list[Block]:
 
 
 def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
-    """Return the tests of the main outcomes against naive robots, for the screen: a table under each title."""
+    """Return the tests of the main outcomes against naive robots, for the screen.
+
+    A table under each title.
+    """
     import pandas as pd
 
     if analysis.left_out.everybody:

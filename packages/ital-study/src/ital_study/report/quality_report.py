@@ -1,4 +1,7 @@
-"""Data quality in the report: flags, who is left out and why, and the comparison with and without them."""
+"""Data quality in the report.
+
+Flags, who is left out and why, and the comparison with and without them.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -64,7 +67,9 @@ def summary(analysis: Analysis) -> str:
 
 
 def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
-    """Return the section of the report: the rule, the reasons, both comparisons side by side, and all flags.
+    """Return the section of the report.
+
+    The rule, the reasons, both comparisons side by side, and all flags.
 
     Args:
         analysis: The analysis.
@@ -181,7 +186,10 @@ def tests_of(tests: "pd.DataFrame", outcome: str, first: Arm, second: Arm) -> "p
 
 
 def digits_of(outcome: str) -> int:
-    """Return the number of digits after the point of an outcome: chances need more, rewards fewer."""
+    """Return the number of digits after the point of an outcome.
+
+    Chances need more, rewards fewer.
+    """
     if outcome.startswith("policy"):
         return 3
     if outcome.startswith("reward"):

@@ -1,7 +1,7 @@
 """Attention checks: where they come, which arrows they show, and which arrow is right.
 
-A check has arrows of its own, one of them in the corner that the page names. No robot sees the choice, so beliefs and
-the arrows of the steps are the same with and without checks.
+A check has arrows of its own, one of them in the corner that the page names. No robot sees the
+choice, so beliefs and the arrows of the steps are the same with and without checks.
 """
 
 import hashlib
@@ -50,7 +50,9 @@ def corner(choose: str, size: int) -> int:
 
 
 def arrows_of(config: Config, number: int, check: int) -> "list[Arrow]":
-    """Draw the arrows of a check: one in the right corner, the others anywhere, in an order that tells nothing.
+    """Draw the arrows of a check.
+
+    One in the right corner, the others anywhere, in an order that tells nothing.
 
     Args:
         config: The study.
@@ -70,8 +72,8 @@ def arrows_of(config: Config, number: int, check: int) -> "list[Arrow]":
 
     right_cell = corner(config.attention[check].choose, config.size)
     other_cells = [cell for cell in range(config.size**2) if cell != right_cell]
-    # Sorting by numbers of their own shuffles the cells. The purposes, "drawn", "place" and "direction", are part of
-    # what participants have seen: another word would draw other arrows.
+    # Sorting by numbers of their own shuffles the cells. The purposes, "drawn", "place" and
+    # "direction", are part of what participants have seen: another word would draw other arrows.
     shuffled = sorted(other_cells, key=lambda cell: draw_number(cell, "drawn"))
     cells = [right_cell, *shuffled[: config.candidates - 1]]
     listed = sorted(cells, key=lambda cell: draw_number(cell, "place"))

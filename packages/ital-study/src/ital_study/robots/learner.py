@@ -1,4 +1,6 @@
-"""The learner for other front ends: (state, candidates, choice) → (state, belief, signals), in plain numbers.
+"""The learner for other front ends.
+
+(state, candidates, choice) → (state, belief, signals), in plain numbers.
 
 Nothing is kept between calls: a state holds all that a robot needs for its next step.
 """
@@ -78,11 +80,12 @@ def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice
         choice: Index of the arrow that the robot sees.
 
     Returns:
-        The robot after the step, and the arrows of the next. The signals' measures are those after the step; volumes
-        and the machine's pick are those that the arrows had before it.
+        The robot after the step, and the arrows of the next. The signals' measures are those after
+        the step; volumes and the machine's pick are those that the arrows had before it.
 
     Raises:
-        InputError: The state, an arrow or the choice is not valid, or the robot's numbers grew too large.
+        InputError: The state, an arrow or the choice is not valid, or the robot's numbers grew too
+            large.
     """
     before = mind_of(rules, state)
     worth = _worth_of_arrows(rules, state["map"], before, candidates)
@@ -168,7 +171,8 @@ def _answer_with(rules: StudyRules, state: JsonDict, mind: Mind, **of_step: Any)
     measures = rules.measures(state["map"], mind.belief)
     _check_numbers(mind, measures)
     arrows_of_steps = rules.candidates(state["number"], state["map"])
-    # None after the last step. States may also come from front ends that take more steps than the study.
+    # None after the last step. States may also come from front ends that take more steps than the
+    # study.
     candidates = None
     if mind.step < len(arrows_of_steps):
         candidates = [arrow._asdict() for arrow in arrows_of_steps[mind.step]]
@@ -213,7 +217,7 @@ def _worth_of_arrows(
 def imitated_volumes(
     rules: StudyRules, map_name: str, w: np.ndarray, candidates: Sequence[Arrow]
 ) -> np.ndarray:
-    """Return the imitated teaching volume of every arrow, as a teacher estimates it from the robot's losses.
+    """Return the imitated teaching volume of every arrow, estimated from the robot's losses.
 
     Args:
         rules: The study.

@@ -1,4 +1,7 @@
-"""The rules of the study: everything that the server computes, compiled once and shared by all participants."""
+"""The rules of the study.
+
+Everything that the server computes, compiled once and shared by all participants.
+"""
 
 import functools
 from collections.abc import Sequence
@@ -16,7 +19,8 @@ from ital_study.config.sections import Map
 from ital_study.robots import world
 from ital_study.robots.world import Arrows, Game
 
-# Beliefs measured per call. The number is fixed, so that no result depends on how many beliefs there are.
+# Beliefs measured per call. The number is fixed, so that no result depends on how many beliefs
+# there are.
 BLOCK = 256
 
 # Other numbers of arrows than the study's share the program for this number: none compiles its own.
@@ -64,8 +68,8 @@ class Mind(NamedTuple):
 class StudyRules:
     """The world of a study: starts, candidates, the robots' updates, pictures and measures.
 
-    Everything depends only on the configuration and the arguments. Objects can be shared between threads. Beliefs are
-    float32 arrays, one number per cell.
+    Everything depends only on the configuration and the arguments. Objects can be shared between
+    threads. Beliefs are float32 arrays, one number per cell.
 
     Args:
         config: The study.
@@ -242,7 +246,8 @@ class StudyRules:
         if not 0 <= choice < len(candidates_of_step):
             raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
         settings = robot.settings
-        # The learner assumes that the teacher saw the study's number of arrows. Front ends may offer another number.
+        # The learner assumes that the teacher saw the study's number of arrows. Front ends may
+        # offer another number.
         if len(candidates_of_step) != self.config.candidates:
             settings = settings._replace(view=np.float32(len(candidates_of_step)))
         after = _update(
@@ -322,7 +327,7 @@ class StudyRules:
     def volumes_toward(
         self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]
     ) -> np.ndarray:
-        """Return the exact teaching volumes for any target, such as the map that a participant sees.
+        """Return the exact teaching volumes for a target, such as the map on the screen.
 
         Args:
             target: Rewards to teach.
@@ -422,8 +427,8 @@ def _belief(w: Any) -> np.ndarray:
     return np.asarray(w, np.float32)
 
 
-# Compiled functions. Static arguments are the game, rules and sizes, so that all maps, learners and studies of one
-# physics share them.
+# Compiled functions. Static arguments are the game, rules and sizes, so that all maps, learners and
+# studies of one physics share them.
 
 
 _key = jax.jit(world.key_of)

@@ -1,7 +1,8 @@
 """The world of the study as pure functions: beliefs, arrows, the robot's step, and measures.
 
-This module defines no rule of its own. Planning and gradients come from online IRL; the step is that of the core's
-learner, given a :class:`~ital.learners.Lesson`. Arrows point up, right, down or left: 0, 1, 2, 3.
+This module defines no rule of its own. Planning and gradients come from online IRL; the step is
+that of the core's learner, given a :class:`~ital.learners.Lesson`. Arrows point up, right, down or
+left: 0, 1, 2, 3.
 
 Shapes: S is the number of cells, A the number of directions, B the number of arrows of a step.
 """
@@ -28,7 +29,8 @@ from ital_study.config.kinds import KINDS
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
-# Steps whose arrows are drawn per call. The number is fixed, so that studies of any length share one program.
+# Steps whose arrows are drawn per call. The number is fixed, so that studies of any length share
+# one program.
 DRAWN = 32
 
 # Streams of random numbers, kept apart by fold_in.
@@ -46,7 +48,10 @@ class Game(NamedTuple):
 
     @property
     def lenient(self) -> Planning:
-        """Planning for beliefs of any size: float32 cannot converge to 1e-6 if values are in the hundreds."""
+        """Planning for beliefs of any size.
+
+        Float32 cannot converge to 1e-6 if values are in the hundreds.
+        """
         return self.planning._replace(tolerance=1e-4)
 
 
@@ -56,7 +61,8 @@ class Truths(NamedTuple):
     Attributes:
         target: The rewards w*, shape (S,).
         log_policy: log π*, shape (A, S), with directions in the core's order.
-        cumulative: Σ_{b ≤ a} of the chance of arrow b, shape (S, A), with directions in the study's order.
+        cumulative: Σ_{b ≤ a} of the chance of arrow b, shape (S, A), with directions in the study's
+            order.
     """
 
     target: Any
@@ -65,7 +71,10 @@ class Truths(NamedTuple):
 
 
 class Arrows(NamedTuple):
-    """The candidates of one or many steps: their cells and their directions, both of shape (…, B)."""
+    """The candidates of one or many steps.
+
+    Their cells and their directions, both of shape (…, B).
+    """
 
     cells: Any
     actions: Any
@@ -83,8 +92,8 @@ def game(config: Config) -> Game:
 def core_learners(config: Config) -> dict[str, Learner]:
     """Return the core's learner of every kind of robot, with its numbers filled in.
 
-    All assume the study's volume. Naive and aware robots share one rule, and so one compiled program. Kinds that the
-    study does not use are included, because simulations may use them.
+    All assume the study's volume. Naive and aware robots share one rule, and so one compiled
+    program. Kinds that the study does not use are included, because simulations may use them.
     """
 
     # The adaptive learner knows only |β|: the sign is what it has to find out.
@@ -96,7 +105,8 @@ def core_learners(config: Config) -> dict[str, Learner]:
     for name, kind in KINDS.items():
         learner = kind.core_learner(config)
         robot = learner.resolve(learner, situation)
-        # As float32 arrays, settings are arguments of compiled programs: other numbers compile nothing anew.
+        # As float32 arrays, settings are arguments of compiled programs: other numbers compile
+        # nothing anew.
         settings = jax.tree.map(_as_float32, robot.settings)
         robots[name] = robot._replace(settings=settings)
     return robots
@@ -127,7 +137,9 @@ def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
 def draw_arrows(
     game: Game, count: int, key: PRNGKeyArray, cumulative: Array, first: Int[Array, ""], used: Array
 ) -> tuple[Array, Arrows]:
-    """Draw the candidates of ``DRAWN`` steps: distinct cells, none from the step before, random directions.
+    """Draw the candidates of ``DRAWN`` steps.
+
+    Distinct cells, none from the step before, random directions.
 
     Args:
         game: The physics of the study.
@@ -144,12 +156,13 @@ def draw_arrows(
 
     def draw_step(used: Array, step: Array) -> tuple[Array, Arrows]:
         cells_key, actions_key = jax.random.split(jax.random.fold_in(stream, step))
-        # The cells with the lowest tickets are drawn. Used cells get the highest bit, which sorts them last.
+        # The cells with the lowest tickets are drawn. Used cells get the highest bit, which sorts
+        # them last.
         tickets = jax.random.bits(cells_key, used.shape, jnp.uint32) >> 1
         order = jnp.argsort(jnp.where(used, tickets | jnp.uint32(2**31), tickets))
         cells = order[:count].astype(jnp.int32)
-        # The direction is the number of cumulative chances that a uniform draw reaches. The last one is left out:
-        # rounding may leave it below 1, and there is no direction after it.
+        # The direction is the number of cumulative chances that a uniform draw reaches. The last
+        # one is left out: rounding may leave it below 1, and there is no direction after it.
         chance = jax.random.uniform(actions_key, (count,), jnp.float32)
         actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
         return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
@@ -234,7 +247,10 @@ def imitated_volumes(lesson: Lesson, truth: Truths) -> Float[Array, " B"]:
 
 
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
-    """Measure distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
+    """Measure distances to the truth, and the reward of acting on the belief.
+
+    The metrics of online IRL.
+    """
     world = Truth(truth.target, TrueWorld(truth.target, truth.log_policy, None))
     return irl_rules(game.dynamics, game.lenient).measure(belief, world)
 
@@ -250,7 +266,8 @@ def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
     Args:
         game: The physics of the study.
         rewards: Rewards of the cells.
-        arrows: ``boltzmann`` if directions are drawn from the true policy, ``optimal`` if they are its best ones.
+        arrows: ``boltzmann`` if directions are drawn from the true policy, ``optimal`` if they are
+            its best ones.
 
     Returns:
         w*, the true policy and the chances of arrows.

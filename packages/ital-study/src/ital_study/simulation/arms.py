@@ -1,7 +1,10 @@
-"""Simulated participants in this process. Arms whose learners share a rule are lanes of one compiled program.
+"""Simulated participants in this process.
 
-An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ), which is the
-machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
+Arms whose learners share a rule are lanes of one compiled program.
+
+An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ +
+noise·Gumbelᵢ), which is the machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise,
+and a random arrow for ρ = 0.
 """
 
 import functools
@@ -196,7 +199,10 @@ def _run_all(
     show: Callable[[int], None] = lambda n: None,
     pick: PickFor | None = None,
 ) -> Trace:
-    """Run the compiled programs, one per rule, on all lanes; return traces in the order of the lanes."""
+    """Run the compiled programs, one per rule, on all lanes.
+
+    Return traces in the order of the lanes.
+    """
     lanes_of_rule: dict[Any, list[int]] = {}
     for index, learner in enumerate(learners):
         lanes_of_rule.setdefault(_robot(rules, learner).rule, []).append(index)
@@ -234,7 +240,10 @@ def _run_some(
 
 
 def _robot(rules: StudyRules, learner: str) -> Learner:
-    """Return the robot that determines a learner's step lengths: for the control, the aware robot."""
+    """Return the robot that determines a learner's step lengths.
+
+    For the control, the aware robot.
+    """
     if learner == MATCHED:
         return rules.robots[AWARE]
     if learner not in rules.robots:
@@ -443,7 +452,10 @@ def _robots_taught(config: Config, run: ArmsRun) -> list[RobotsTaught]:
 def _robot_numbers(
     order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]
 ) -> list[int]:
-    """Return the number of each robot on a map; the control, which nobody teaches in a study, counts as the last."""
+    """Return the number of each robot on a map.
+
+    The control, which nobody teaches in a study, counts as the last.
+    """
     robots = _orders.robots(order, map_index, learners)
     numbers = {learner: number for number, learner in enumerate(robots, start=1)}
     return [numbers.get(learner, len(learners)) for learner in taught]

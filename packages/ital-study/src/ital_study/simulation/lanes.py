@@ -20,7 +20,9 @@ _TEACHER = 2  # stream of random numbers, separate from those of the world
 
 
 class StudyNumbers(NamedTuple):
-    """Numbers of a study that compiled programs take as arguments: other numbers compile nothing anew.
+    """Numbers of a study that compiled programs take as arguments.
+
+    Other numbers compile nothing anew.
 
     Attributes:
         lr: Step size η.
@@ -34,7 +36,9 @@ class StudyNumbers(NamedTuple):
 
 
 class ArmLane(NamedTuple):
-    """The numbers of one participant on one map in one arm: the draws, the map, the teacher, the learner.
+    """The numbers of one participant on one map in one arm.
+
+    The draws, the map, the teacher, the learner.
 
     Attributes:
         number: Number of the participant.
@@ -134,8 +138,8 @@ def step(
     lesson = lesson._replace(chosen=chosen)
     after, memory, _ = rule.update(lesson, lane.settings, belief, memory)
     length = jnp.linalg.norm(after - belief)
-    # The control takes a step of the same length along the naive robot's gradient. Where that gradient is zero, it
-    # stays.
+    # The control takes a step of the same length along the naive robot's gradient. Where that
+    # gradient is zero, it stays.
     is_chosen = jnp.arange(scores.shape[0]) == lesson.chosen
     naive_gradient = lesson.here.weighted_sum(is_chosen.astype(scores.dtype))
     steepness = jnp.linalg.norm(naive_gradient)
@@ -177,7 +181,8 @@ def run_lanes(
         _draw_lanes, game, count, numbers.seed, (lanes.number, lanes.code, lanes.cumulative)
     )
     arrows = world.all_arrows(draw_block, no_cell_used, steps)
-    # As NumPy arrays, first minds have the types of minds after a step (none is weak): the program compiles once.
+    # As NumPy arrays, first minds have the types of minds after a step (none is weak): the program
+    # compiles once.
     minds = jax.tree.map(np.asarray, _first_minds(game, rule, numbers, lanes))
     beliefs = [minds[0]]
     outcomes = []
@@ -205,7 +210,7 @@ def _draw_lanes(
     first: Array,
     used: Array,
 ) -> tuple[Array, Arrows]:
-    """Draw the candidates of a block of steps for lanes, given their numbers, codes and cumulative chances."""
+    """Draw a block of steps for lanes, given their numbers, codes and cumulative chances."""
 
     def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
         key = world.key_of(seed, number, code)

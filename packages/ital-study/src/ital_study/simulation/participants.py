@@ -1,7 +1,7 @@
 """Simulated participants that use the study's web interface as people do.
 
-They know what is on the screen, the configuration that the researcher gives them (so that they pass the check), and
-how to plan. Everything they do is marked as simulated.
+They know what is on the screen, the configuration that the researcher gives them (so that they pass
+the check), and how to plan. Everything they do is marked as simulated.
 """
 
 import asyncio
@@ -233,9 +233,12 @@ class _Participant:
             )
 
     async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:
-        """Post until there is an answer, and adopt the state in it. Return whether the request was accepted.
+        """Post until there is an answer, and adopt the state in it.
 
-        If the connection is lost or the server is down, wait and repeat the same request: it counts once.
+        Return whether the request was accepted.
+
+        If the connection is lost or the server is down, wait and repeat the same request: it counts
+        once.
         """
         answer, seconds = await self.post_until_answered(path, body)
         content = _json(answer)
@@ -258,7 +261,10 @@ class _Participant:
         raise ServerRefused(f"the server refused {path}: {reason} (status {answer.status_code})")
 
     async def post_until_answered(self, path: str, body: Json) -> "tuple[httpx.Response, float]":
-        """Post, again and again if need be; return the answer and the seconds that its request took."""
+        """Post, again and again if need be.
+
+        Return the answer and the seconds that its request took.
+        """
         give_up_at = time.monotonic() + self.crowd.patience
         pause = FIRST_PAUSE
         while True:
@@ -272,7 +278,8 @@ class _Participant:
                     f"no answer from the server for {self.crowd.patience:g} s ({lost})"
                 )
             self.outcome.retries += 1
-            # Random pauses, so that participants who lost the server together do not return together.
+            # Random pauses, so that participants who lost the server together do not return
+            # together.
             await asyncio.sleep(pause * (1 + self.rng.random()))
             pause = min(2 * pause, LONGEST_PAUSE)
 
