@@ -363,10 +363,10 @@ def _replay(
     """
     rows = _in_order_of_replay(rows)
     robots_taught = rows.groupby(["teacher", "participant", "map"], sort=False)
-    taught = [
-        _arms.Taught(int(number), name, own["choice"].tolist())
-        for (_, number, name), own in robots_taught
-    ]
+    taught = []
+    for _, own in robots_taught:
+        first = own.iloc[0]
+        taught.append(_arms.Taught(int(first["participant"]), first["map"], own["choice"].tolist()))
     replayed = _arms.replay(rules, taught, learner)
     # Measures have axes robot and step, and begin before the first step.
     after = {name: values[:, 1:].ravel() for name, values in replayed.measures.items()}
@@ -418,9 +418,11 @@ def _paths_of(run: _arms.ArmsRun) -> "pd.DataFrame":
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
     """Return how often participants chose the machine's pick, by teacher and learner."""
-    same = steps["choice"] == steps["machine_choice"]
-    shares = same.groupby([steps["teacher"], steps["learner"]]).mean()
-    return {arm_: float(share) for arm_, share in shares.items()}
+    same = steps.assign(same=steps["choice"] == steps["machine_choice"])
+    shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
+    return {
+        (row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")
+    }
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":

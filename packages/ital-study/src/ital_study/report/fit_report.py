@@ -227,8 +227,10 @@ def recovery_table(recovery: StudyRecovery) -> "Table":
     heads = ["simulated", "true ρ"]
     for learner in learners:
         heads += [LABELS.get(learner, learner), "ρ", "ε"]
-    key = ["simulated_rho", "learner", "kind"]
-    medians = recovery.parameters.set_index(key)[["rho_50", "epsilon_50"]]
+    medians = {
+        (row["simulated_rho"], row["learner"], row["kind"]): (row["rho_50"], row["epsilon_50"])
+        for row in recovery.parameters.to_dict("records")
+    }
     rows = []
     for rho in recovery.models["simulated_rho"].unique():
         # The diagonal: people for whom the model of their own kind is best.
@@ -237,9 +239,7 @@ def recovery_table(recovery: StudyRecovery) -> "Table":
             cells = [kind, "–" if kind == RANDOM.name else f"{rho:g}"]
             for learner in learners:
                 # Random people have no ρ and no ε.
-                fitted = [np.nan, np.nan]
-                if (rho, learner, kind) in medians.index:
-                    fitted = medians.loc[(rho, learner, kind)].tolist()
+                fitted = medians.get((rho, learner, kind), (np.nan, np.nan))
                 cells += [str(found[learner][index]), *map(decimals, fitted)]
             rows.append(cells)
     title = (
