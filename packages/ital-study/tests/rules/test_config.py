@@ -367,7 +367,9 @@ def test_one_goal_in_all_texts():
 
 
 def test_a_researcher_fills_in_four_lines():
-    """Placeholders stand in three fields and in the completion code, and each is used in every language."""
+    """Placeholders stand in three fields and in the completion code, and each is used in every
+    language.
+    """
     config = study.load_config()
     gaps = [name for name, value in config.fields.items() if PLACEHOLDER.search(value)]
     assert gaps == ["researcher", "contact", "approval"]

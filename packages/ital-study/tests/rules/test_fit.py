@@ -174,7 +174,9 @@ def recovered(config):
 
 
 def test_strict_people_of_every_kind_are_found(recovered):
-    """With ρ at its bound and no lapses, everyone but the random people takes the best arrow of its own score."""
+    """With ρ at its bound and no lapses, everyone but the random people takes the best arrow of its
+    own score.
+    """
     for learner in ("naive", "aware", "all"):
         counts = fit_report.confusion(recovered, 100.0, learner)
         assert (counts.sum(axis=1) == 2).all()

@@ -19,7 +19,9 @@ from ital_study.report import quality_report
 
 @pytest.fixture(scope="module")
 def live(steps):
-    """The choices of six simulated participants, three of them at random, as if people had made them."""
+    """The choices of six simulated participants, three of them at random, as if people had made
+    them.
+    """
     good = steps[(steps["teacher"] == "machine") & (steps["participant"] <= 3)]
     bad = steps[(steps["teacher"] == "random") & steps["participant"].between(4, 6)]
     return pd.concat([good, bad], ignore_index=True).assign(mode="live", teacher="human")

@@ -247,7 +247,8 @@ def row_of(told, first, second, on=ALL_MAPS, outcome="distance_last"):
 def in_words(row):
     return (
         f"a difference of {decimals(row['difference'])} (95 % interval {decimals(row['low'])} to "
-        f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p {p_equals(row['p'])}, "
+        f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p "
+        f"{p_equals(row['p'])}, "
         f"d = {decimals(row['d'])})"
     )
 
@@ -258,7 +259,8 @@ def test_the_findings_quote_the_tables(told):
     )
     comparison, _, slowness, matched, others = page.findings(told)
     assert comparison == (
-        f"After 4 arrows, mean over maps, the distance to the truth had fallen by {decimals(naive['mean_first'])} for "
+        "After 4 arrows, mean over maps, the distance to the truth had fallen by "
+        f"{decimals(naive['mean_first'])} for "
         f"Human ITAL and by {decimals(naive['mean_second'])} for Human IMT: {in_words(naive)}."
     )
     paths = told.paths[told.paths["teacher"] == "human"].groupby("learner")["path"].mean()

@@ -210,7 +210,9 @@ def test_robots_that_imagine_the_imitated_volume(rules, imitating):
     [("naive", "exact"), ("aware", "exact"), ("adaptive", "exact"), ("aware", "imitated")],
 )
 def test_the_step_is_the_core_s_teaching_step(config, rules, imitating, learner, volume):
-    """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batches."""
+    """The study's machine arm is `ital.teach` with the omniscient teacher, on the same
+    mini-batches.
+    """
     rules = imitating if volume == "imitated" else rules
     task = ital.tasks.irl(np.array(config.maps[2].rewards), sharpness=200.0, beta=config.beta)
     teacher, robot, form = ital.teachers.omniscient(), rules.robots[learner], ital.steps.rate()
@@ -269,7 +271,9 @@ def test_candidates(rules):
 
 
 def test_arrows_are_draws_of_the_true_policy(rules, reference):
-    """All directions of all cells against their probabilities, and the share of optimal arrows, 57–71 %."""
+    """All directions of all cells against their probabilities, and the share of optimal arrows,
+    57–71 %.
+    """
     shares, surprise = [], []
     for name in MAPS:
         policy = reference.policy(rules.truth(name).target.astype(float))
@@ -387,7 +391,9 @@ def test_beliefs_far_out_stay_finite(rules):
 
 
 def test_draws_are_those_of_studies_that_have_begun(rules):
-    """A participant who comes back after an update of ital, or of JAX, must find the arrows that were shown before."""
+    """A participant who comes back after an update of ital, or of JAX, must find the arrows that
+    were shown before.
+    """
     arrows = [(6, 3), (1, 2), (7, 1), (13, 1), (19, 0), (4, 2), (2, 2), (18, 1), (23, 1), (5, 2)]
     assert rules.candidates(1, "A")[0] == arrows
     np.testing.assert_allclose(

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 # Stands for the number of a map or robot in the wording.
 SOME = "…"
 NOTE = (
-    "Questions are those of the first language. Differences are paired by participant, over means of the maps. The "
-    "intervals are not adjusted for the number of items. Texts that people wrote are in answers.csv."
+    "Questions are those of the first language. Differences are paired by participant, over means "
+    "of the maps. The "
+    "intervals are not adjusted for the number of items. Texts that people wrote are in "
+    "answers.csv."
 )
 
 

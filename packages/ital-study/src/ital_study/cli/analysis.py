@@ -255,15 +255,21 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
         return _table.read_study(path), path / "analysis"
     if "://" not in source and not path.exists():
         raise InputError(f"there is no folder or database {source}")
+    database = str(path / "study.db") if path.is_dir() else source
+    modes = [mode] if mode else ["live", "simulated"]
+    return _read_database(database, modes, source), Path("analysis")
+
+
+def _read_database(database: str, modes: list[str], source: str) -> "StudyData":
+    """Read participants of some modes; ``source`` is what the user called the database."""
     need_extra()
     import pandas as pd
 
+    from ital_study.data import table as _table
     from ital_study.store import open_store
     from ital_study.store.answers_table import answers_table
     from ital_study.store.participants_table import participant_blocks
 
-    modes = [mode] if mode else ["live", "simulated"]
-    database = str(path / "study.db") if path.is_dir() else source
     with open_store(database) as store:
         config = store.config()
         tables = [store.steps_table(name) for name in modes]
@@ -278,7 +284,7 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
     steps = _table.frame(pd.concat(tables, ignore_index=True))
-    return _table.StudyData(config, steps, answers, people), Path("analysis")
+    return _table.StudyData(config, steps, answers, people)
 
 
 def power(

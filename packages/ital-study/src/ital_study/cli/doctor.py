@@ -294,7 +294,8 @@ def _identities(patient: Patient) -> Result:
     names = " or ".join(panel.identity)
     if panel.pattern != PATTERN and guessable(panel.pattern):
         return DOUBTFUL, (
-            "panel.pattern accepts identities that can be guessed: whoever guesses one continues in "
+            "panel.pattern accepts identities that can be guessed: whoever guesses one continues "
+            "in "
             f"that person's place; give long random ones in {names}"
         )
     need = "needed" if panel.required else "taken, if there is one,"

@@ -20,7 +20,8 @@ def find(
     who: Annotated[
         str,
         typer.Argument(
-            help="Identity, resume code, completion code or number (#7: only a number); - asks for it.",
+            help="Identity, resume code, completion code or number (#7: only a number); "
+            "- asks for it.",
             show_default=False,
         ),
     ],

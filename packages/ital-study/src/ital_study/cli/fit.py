@@ -53,7 +53,8 @@ def fit(
     rationality: Annotated[
         str,
         typer.Option(
-            help="With --recovery: ρ of the people, per typical spread of a score; several by commas."
+            help="With --recovery: ρ of the people, per typical spread of a score; "
+            "several by commas."
         ),
     ] = "0.5,1,2",
     lapse: Annotated[
@@ -64,7 +65,8 @@ def fit(
     """Find out which teacher each person is: fit models of a teacher to the choices, and compare them."""
     if recovery == (source is not None):
         raise InputError(
-            "give either a folder or database, to fit its participants, or --recovery, to simulate people"
+            "give either a folder or database, to fit its participants, or --recovery, to "
+            "simulate people"
         )
     set_up_jax("cpu")
     if recovery:

@@ -1,4 +1,4 @@
-"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``; ``ital play``."""
+"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, ``ital play``."""
 
 import contextlib
 import errno

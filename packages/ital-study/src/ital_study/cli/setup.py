@@ -56,7 +56,8 @@ def init(
     _folder.create(folder, like, languages, origin)
     print(f"{folder} can be tried at once:")
     print(
-        f"  ital study serve {folder} --trial      the dashboard's password is in {folder / _folder.PASSWORD}"
+        f"  ital study serve {folder} --trial      the dashboard's password is in "
+        f"{folder / _folder.PASSWORD}"
     )
     print("Before people take part:")
     print(f"  1. replace what is in [square brackets], and CHANGE-ME, in {folder / _folder.CONFIG}")

@@ -13,22 +13,28 @@ CORNERS = ("top-left", "top-right", "bottom-left", "bottom-right")
 FLAGS = {
     "attention": "failed attention checks, {attention_failures} or more",
     "by_script": (
-        "looks like a program: {script_share:.0%} of steps or more came without an input device or times, within "
-        "{script_seconds:g} s, or sooner than the page could show them; or the page reported no pick for "
-        "{unseen_share:.0%} of steps or more; or the middle half of times lies within {time_spread:.0%} of the median"
+        "looks like a program: {script_share:.0%} of steps or more came without an input device "
+        "or times, within "
+        "{script_seconds:g} s, or sooner than the page could show them; or the page reported no "
+        "pick for "
+        "{unseen_share:.0%} of steps or more; or the middle half of times lies within "
+        "{time_spread:.0%} of the median"
     ),
     "too_fast": "confirmed {too_fast_share:.0%} of steps or more in less than {too_fast_seconds:g} s",
     "same_place": (
-        "chose the same number in the list, the same place in reading order or the arrow nearest to the last one in "
+        "chose the same number in the list, the same place in reading order or the arrow nearest "
+        "to the last one in "
         "{same_place_share:.0%} of steps or more, or {same_place_run} times in a row"
     ),
     "at_chance": (
-        "chose the machine's pick no more often than chance would: one-sided binomial test, p > {chance_level:g}"
+        "chose the machine's pick no more often than chance would: one-sided binomial test, p > "
+        "{chance_level:g}"
     ),
     "looked_away": "the page lost the focus in {looked_away_share:.0%} of steps or more",
     "long_pause": "made a pause of more than {pause_minutes:g} minutes between two steps",
     "small_screen": (
-        "used a window smaller than {screen_width} × {screen_height} pixels, or continued although the page "
+        "used a window smaller than {screen_width} × {screen_height} pixels, or continued "
+        "although the page "
         "advised against it"
     ),
 }

@@ -32,7 +32,8 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "answered": ("whole", "Number of answered pages of questions."),
     "joined_at": (
         "text",
-        "When the visitor came, by the server's clock (ISO 8601); empty without a server. Who agreed has consent_at.",
+        "When the visitor came, by the server's clock (ISO 8601); empty without a server. Who "
+        "agreed has consent_at.",
     ),
     "consent_at": ("text", "When the participant agreed to take part; empty: not yet."),
     "finished_at": ("text", "When the participant reached the end; empty: not yet."),
@@ -48,7 +49,8 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "pointer": ("text", "Input device, such as fine (mouse) or coarse (finger); empty if unknown."),
     "unreadable_rows": (
         "whole",
-        "Number of stored events, and of steps' times, that are not what a page sends; every table leaves them out.",
+        "Number of stored events, and of steps' times, that are not what a page sends; every "
+        "table leaves them out.",
     ),
     **flags.COLUMNS,
 }
@@ -67,19 +69,23 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "learner": ("text", "Kind of that robot; empty for other pages."),
     "item": (
         "text",
-        "The question, by its id; with a row of a scale or an option of a multiple choice after the dot.",
+        "The question, by its id; with a row of a scale or an option of a multiple choice after "
+        "the dot.",
     ),
     "kind": ("text", "single, multiple, likert, number or text."),
     "wording": ("text", "The question as the participant read it."),
     "value": (
         "number",
-        "Number of the option or of the point on the scale, from 1; 1 or 0 for an option of a multiple choice that "
+        "Number of the option or of the point on the scale, from 1; 1 or 0 for an option of a "
+        "multiple choice that "
         "was chosen or not; or the number given. Empty for texts and where there is no answer.",
     ),
     "label": (
         "text",
-        "The option, the label of the point, or the text, as the participant wrote it. In CSV files, an apostrophe "
-        "comes before a text that a spreadsheet would take for a formula, unless they were written with --raw.",
+        "The option, the label of the point, or the text, as the participant wrote it. In CSV "
+        "files, an apostrophe "
+        "comes before a text that a spreadsheet would take for a formula, unless they were "
+        "written with --raw.",
     ),
     "answered_at": ("text", "When the server had stored the page, by its clock (ISO 8601)."),
     "seconds": (

@@ -375,7 +375,8 @@ NUMBERS = {
     "time_spread": ("number", "Interquartile range of `seconds_to_confirm` over its median."),
     "same_place_share": (
         "number",
-        "Largest share of steps that follow one rule: same index, same rank in reading order, nearest to the last.",
+        "Largest share of steps that follow one rule: same index, same rank in reading order, "
+        "nearest to the last.",
     ),
     "same_place_run": ("whole", "Longest run of steps that follow one of these rules."),
     "machine_share": (
@@ -408,7 +409,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     },
     "excluded_by_rule": (
         "text",
-        "Flags that leave the participant out of the filtered analysis by the configuration's rule.",
+        "Flags that leave the participant out of the filtered analysis by the configuration's "
+        "rule.",
     ),
 }
 

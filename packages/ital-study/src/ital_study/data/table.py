@@ -23,7 +23,10 @@ MEASURES = {
     "distance_centred": "the same with the mean of either subtracted: no arrow can change the mean",
     "policy_tv": "total variation between the robot's policy and the true one, mean over cells",
     "policy_gap": "largest difference of an action's probability, mean over cells",
-    "reward": "expected true reward until death when the robot acts on its belief, from a random cell, exact",
+    "reward": (
+        "expected true reward until death when the robot acts on its belief, from a random cell, "
+        "exact"
+    ),
 }
 _AFTER = {name: ("number", f"After the step: {text}.") for name, text in MEASURES.items()}
 _BEFORE = {
@@ -35,7 +38,8 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "participant": ("whole", "Number of the participant in this study. It identifies nobody."),
     "mode": (
         "text",
-        "live: a participant of the study; pilot, preview, trial: a try-out; simulated: a program, no person.",
+        "live: a participant of the study; pilot, preview, trial: a try-out; simulated: a "
+        "program, no person.",
     ),
     "teacher": (
         "text",
@@ -89,7 +93,8 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     ),
     "by_script": (
         "yes-no",
-        "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
+        "Flag: no input device or times, less than `script_seconds`, or sooner than the page "
+        "could have shown it.",
     ),
 }
 # What differs in a study with the third robot.
@@ -293,9 +298,12 @@ def codebook(
             columns = CODEBOOK | WITH_ADAPTIVE
         lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
     lines += [
-        "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a robot on a map.",
-        "`participants.csv`: one row per participant. `answers.csv`: one row per question and participant.",
-        "`events.jsonl`: the log of events, one JSON object per line. `study.toml`: the configuration as used.",
+        "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a "
+        "robot on a map.",
+        "`participants.csv`: one row per participant. `answers.csv`: one row per question and "
+        "participant.",
+        "`events.jsonl`: the log of events, one JSON object per line. `study.toml`: the "
+        "configuration as used.",
         "",
         "## steps.csv",
         "",

@@ -84,7 +84,8 @@ SMALL = (2.6, 2.0)
 MAP = (2.4, 2.4)
 
 MAPS_CAPTION = (
-    "Reward of entering each cell, which the robots should learn. Arrows show the true policy, from which candidate "
+    "Reward of entering each cell, which the robots should learn. Arrows show the true policy, "
+    "from which candidate "
     "arrows are drawn; longer arrows are more probable."
 )
 OUTCOMES = (

@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 COLOURS = {"human": "#08306b", "machine": "#3c7ebf", "boltzmann": "#7fb2dd", "random": "#c3daee"}
 HEADS = ["model", "best for", "median ρ", "median ε", "frequency", "exceedance", "protected"]
 CAPTION = (
-    "How frequent each model of a teacher is among people: mean of the frequency and its standard deviation. Above "
+    "How frequent each model of a teacher is among people: mean of the frequency and its standard "
+    "deviation. Above "
     "each bar: for how many people the model has the lowest BIC."
 )
 LIMITS = (
-    "A model is fitted to every person by maximum likelihood: p(c) = ε/B + (1−ε)·softmax(ρs)_c, where s is a score of "
-    "the arrows that is replayed from the choices. ρ is per typical spread of the score among the arrows of a step. "
-    "Frequencies and exceedance probabilities come from random-effects model selection over people, with −BIC/2 as the "
-    "evidence. The best of these models need not be a good one: a person may go by something that is not in the list. "
+    "A model is fitted to every person by maximum likelihood: p(c) = ε/B + (1−ε)·softmax(ρs)_c, "
+    "where s is a score of "
+    "the arrows that is replayed from the choices. ρ is per typical spread of the score among the "
+    "arrows of a step. "
+    "Frequencies and exceedance probabilities come from random-effects model selection over "
+    "people, with −BIC/2 as the "
+    "evidence. The best of these models need not be a good one: a person may go by something that "
+    "is not in the list. "
     "ital study fit --recovery shows how often the fit finds the kind of simulated people."
 )
 
@@ -243,7 +248,8 @@ def recovery_table(recovery: StudyRecovery) -> "Table":
                 cells += [str(found[learner][index]), *map(decimals, fitted)]
             rows.append(cells)
     title = (
-        f"Of {recovery.participants} simulated people of each kind, how many the true model is best "
+        f"Of {recovery.participants} simulated people of each kind, how many the true model is "
+        "best "
         f"for, and medians of its ρ and ε; ε = {recovery.lapse:g}, "
         f"{recovery.steps} steps with each robot"
     )

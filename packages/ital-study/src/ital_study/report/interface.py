@@ -13,11 +13,13 @@ from ital_study.config.load import load_config
 # Keys that change what the picture shows.
 LOOK = ("title", "maps", "steps", "candidates", "palette", "numbers")
 ALT = (
-    "Three maps side by side: the true map and the robot's belief, both with ten arrows of which one is picked, and "
+    "Three maps side by side: the true map and the robot's belief, both with ten arrows of which "
+    "one is picked, and "
     "the robot's plan. Below them the button that confirms, and the legend."
 )
 CAPTION = (
-    "The participants' page at the first step of a robot, with an arrow picked: the true map, what the robot "
+    "The participants' page at the first step of a robot, with an arrow picked: the true map, "
+    "what the robot "
     "believes, and its most probable action in every cell."
 )
 

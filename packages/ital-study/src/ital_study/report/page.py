@@ -108,7 +108,8 @@ def findings(analysis: Analysis) -> list[str]:
 def _comparison(analysis: Analysis, teacher: str, test: Mapping[Any, Any]) -> str:
     """Return the main comparison: aware against naive robots."""
     return (
-        f"After {analysis.config.steps} arrows, mean over maps, the distance to the truth had fallen "
+        f"After {analysis.config.steps} arrows, mean over maps, the distance to the truth had "
+        "fallen "
         f"by {decimals(test['mean_first'])} for {arm(teacher, AWARE)} "
         f"and by {decimals(test['mean_second'])} for {arm(teacher, NAIVE)}: {_difference(test)}."
     )
@@ -137,7 +138,8 @@ def _slowness(analysis: Analysis, teacher: str, path: float) -> str:
 def _matched_steps(teacher: str, path: float, test: Mapping[Any, Any]) -> str:
     """Return the comparison with the control of matched steps."""
     return (
-        f"The aware robot's path is {decimals(path, 1)} long. A naive robot whose steps are made as "
+        f"The aware robot's path is {decimals(path, 1)} long. A naive robot whose steps are made "
+        "as "
         "long as the aware robot's would be (the matched-step control) comes "
         f"{decimals(test['mean_second'])} nearer to the truth, the aware robot "
         f"{decimals(test['mean_first'])}: {_difference(test)}. {_verdict(test)}"
@@ -159,7 +161,8 @@ def claim(analysis: Analysis, teacher: str) -> str:
     }
     all_tests = [test for tests in tests_of_outcomes.values() for test in tests.to_dict("records")]
     claimed = (
-        "The paper claims that ITAL is significantly ahead of IMT on every map and by every measure. "
+        "The paper claims that ITAL is significantly ahead of IMT on every map and by every "
+        "measure. "
         f"For {arm(teacher, AWARE)} this"
     )
     if not all(map(judged, all_tests)):
@@ -197,7 +200,8 @@ def _of_adaptive(analysis: Analysis, teacher: str, path: float) -> str:
     against_aware = versus[teacher, AWARE]
     return (
         "The adaptive robot finds out by itself whether its teacher helps. "
-        f"{arm(teacher, ADAPTIVE)} came {decimals(against_naive['mean_first'])} closer to the truth: "
+        f"{arm(teacher, ADAPTIVE)} came {decimals(against_naive['mean_first'])} closer to the "
+        "truth: "
         f"against {arm(teacher, NAIVE)} {_difference(against_naive)}, "
         f"against {arm(teacher, AWARE)} {_difference(against_aware)}. "
         f"Its path is {decimals(path, 1)} long. "
@@ -235,7 +239,8 @@ def _difference(row: Mapping[Any, Any]) -> str:
         return f"a difference of {difference}, which cannot be judged: {_too_few(row['n'])}"
     return (
         f"a difference of {decimals(row['difference'])} (95 % interval {decimals(row['low'])} to "
-        f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p {p_equals(row['p'])}, "
+        f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p "
+        f"{p_equals(row['p'])}, "
         f"d = {decimals(row['d'])})"
     )
 
@@ -400,13 +405,17 @@ def _sections_without_people(analysis: Analysis, picture: Path | None) -> list[P
 
 
 CONTROL = (
-    "The control has its own belief and sees the same arrows. It moves along the gradient of the chosen arrow, like "
+    "The control has its own belief and sees the same arrows. It moves along the gradient of the "
+    "chosen arrow, like "
     "the naive robot, but as far as the aware robot would move from there."
 )
 ADAPTIVE_NOTE = (
-    "On each map the robots come in one of three orders: naive, aware, adaptive, or the same cycle begun at the second "
-    "or the third. Each robot is equally often in each place. But unless it is first, it always follows the same "
-    "robot, and what people learn from that one carries over. Holm’s adjustment is separate for each comparison. A "
+    "On each map the robots come in one of three orders: naive, aware, adaptive, or the same "
+    "cycle begun at the second "
+    "or the third. Each robot is equally often in each place. But unless it is first, it always "
+    "follows the same "
+    "robot, and what people learn from that one carries over. Holm’s adjustment is separate for "
+    "each comparison. A "
     "third robot makes more comparisons, so decide beforehand which one the study is for."
 )
 
@@ -418,8 +427,10 @@ def notes(analysis: Analysis) -> list[str]:
         "Stored beliefs were replayed from the choices; the largest difference of a distance is "
         f"{analysis.replay_error:.2g}.",
         "Tests are paired and two-sided, over participants. d is the mean difference over its "
-        "standard deviation. Holm’s adjustment is over the maps; the mean over maps is one test per "
-        "outcome. Bars and bands show ±1 standard error. The expected reward is that of the robot’s "
+        "standard deviation. Holm’s adjustment is over the maps; the mean over maps is one test "
+        "per "
+        "outcome. Bars and bands show ±1 standard error. The expected reward is that of the "
+        "robot’s "
         "greedy policy in the true world until death, from a random cell, computed exactly. "
         "All outcomes on all maps are in summary.csv, tests.csv and outcomes.csv.",
     ]

@@ -51,7 +51,8 @@ def summary(analysis: Analysis) -> str:
         )
     elif gone.size:
         summary_of_people = (
-            f"{gone.size} of {people} people who finished are left out of everything in this report "
+            f"{gone.size} of {people} people who finished are left out of everything in this "
+            "report "
             "except the comparison in the section on data quality, which shows everybody as well."
         )
     else:

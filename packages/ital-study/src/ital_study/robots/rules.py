@@ -288,7 +288,8 @@ class StudyRules:
         arrows_of_steps = self._arrows(number, map_name)
         if len(choices) > len(arrows_of_steps):
             raise InputError(
-                f"{len(choices)} choices on map {map_name!r}, which has {len(arrows_of_steps)} steps"
+                f"{len(choices)} choices on map {map_name!r}, which has {len(arrows_of_steps)} "
+                "steps"
             )
         for arrows, choice in zip(arrows_of_steps, choices, strict=False):
             minds.append(self.update(map_name, learner, minds[-1], arrows, choice))

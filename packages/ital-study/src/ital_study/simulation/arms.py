@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MATCHED = "imt-matched"
-"""The control: steps along the naive robot's gradient, each as long as the aware robot's step would be."""
+"""The control: steps along the naive robot's gradient, as long as the aware robot's would be."""
 
 PickFor = Callable[[np.ndarray, int, Arrows, np.ndarray], np.ndarray]
-"""Chooses for some lanes: their indices among all lanes, the step from 0, its arrows and the beliefs → the choices."""
+"""Chooses for some lanes.
+
+Their indices among all lanes, the step from 0, its arrows and the beliefs → the choices.
+"""
 
 # Lanes per call. The number is fixed, so that no result depends on how many lanes there are.
 LANES = 128
