@@ -191,7 +191,7 @@ def test_speeds_of_parallel_processes_are_added(monkeypatch):
 
     children = [Child(100.0), Child(250.0)]
     started = iter(children)
-    monkeypatch.setattr(scaling, "_start", lambda *arguments: next(started))
+    monkeypatch.setattr(scaling, "_start_child", lambda *arguments: next(started))
     assert scaling._together(2, seconds=0.5) == 350.0
     assert [child.speed for child in children] == [None, None], "both have been ended"
 

@@ -177,7 +177,7 @@ def _seconds_per_step(session: Session) -> float:
     return best / EVERY
 
 
-def _start(*arguments: str) -> "subprocess.Popen[str]":
+def _start_child(*arguments: str) -> "subprocess.Popen[str]":
     """Start a separate process on the same platform; on a GPU it takes only what it needs."""
     # Each process compiles its own program: one loaded from disk would make its peak memory look
     # smaller.
@@ -199,7 +199,7 @@ def _together(workers: int, seconds: float = 2.0) -> float:
 
     Each teaches the same 160 lanes of regression.
     """
-    children = [_start("worker") for _ in range(workers)]
+    children = [_start_child("worker") for _ in range(workers)]
     try:
         for child in children:
             assert child.stdout is not None
@@ -231,7 +231,7 @@ def memory(rows: int) -> dict[str, Any]:
     Raises:
         InputError: The process failed.
     """
-    child = _start("memory", str(rows))
+    child = _start_child("memory", str(rows))
     out, _ = child.communicate()
     if child.returncode:
         raise InputError(

@@ -203,7 +203,7 @@ def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
     resumable_by = _hash({**versions(), "lanes": lane_versions})
     checkpoint = folder / f".checkpoint-{cell.name}-{resumable_by}"
     try:
-        curves, seconds = _teach(cell, lane_versions, checkpoint, show, say)
+        curves, seconds = _teach_cell(cell, lane_versions, checkpoint, show, say)
     except Exception as error:
         if not _is_out_of_memory(error) or not cell.halves():
             raise
@@ -223,7 +223,7 @@ def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
     return True
 
 
-def _teach(
+def _teach_cell(
     cell: Cell, lane_versions: list[str], checkpoint: Path, show: Show, say: Say
 ) -> "tuple[xr.Dataset, float]":
     """Teach the lanes of a cell; return their curves, (learner, seed, step), and the seconds."""
@@ -340,7 +340,7 @@ def finished(experiment: Experiment, folder: Path, say: Say) -> "Iterator[tuple[
             yield file, cell
 
 
-def lanes_of(cell: "xr.Dataset") -> list[Point]:
+def stored_lanes(cell: "xr.Dataset") -> list[Point]:
     """Return the lanes in a cell's file, in the order of its rows."""
     return [Point(*lane) for lane in json.loads(cell.attrs["lanes"])]
 

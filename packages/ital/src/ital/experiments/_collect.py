@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital.experiments import _store
-from ital.experiments._cells import finished, forget, lanes_of, versions
+from ital.experiments._cells import finished, forget, stored_lanes, versions
 from ital.experiments._experiment import GAPS, Chunks, Experiment, Point
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def assemble(
     if old is not None:
         _write_part(old, result, {"learner": old["learner"].values, "seed": old["seed"].values})
     for cell in cells:
-        for row, lane in enumerate(lanes_of(cell)):
+        for row, lane in enumerate(stored_lanes(cell)):
             labels = {
                 "learner": lane.method,
                 **experiment.coordinates(lane),
@@ -103,13 +103,13 @@ def assemble(
             }
             _write_part(cell.isel(learner=row), result, labels)
 
-    paths = [part[PATH] for part in _parts(old, cells) if PATH in part]
+    paths = [part[PATH] for part in _oldest_first(old, cells) if PATH in part]
     if paths:
         result[PATH] = _latest_path(paths, result["learner"].values.tolist())
     return result
 
 
-def _parts(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "list[xr.Dataset]":
+def _oldest_first(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "list[xr.Dataset]":
     """List the stored result, if there is one, and the cells: from the oldest to the newest."""
     if old is None:
         return list(cells)
@@ -122,7 +122,7 @@ def _in_lane_order(experiment: Experiment, cells: "Iterable[xr.Dataset]") -> "li
 
     def position(cell: "xr.Dataset") -> tuple[int, int]:
         # Lanes that this experiment does not name come last.
-        return positions.get(lanes_of(cell)[0], len(positions)), int(cell["seed"].values[0])
+        return positions.get(stored_lanes(cell)[0], len(positions)), int(cell["seed"].values[0])
 
     return sorted(cells, key=position)
 
@@ -133,7 +133,7 @@ def _empty_result(
     """Make a result with all labels of the stored result and the cells, and with gaps only."""
     import xarray as xr
 
-    parts = _parts(old, cells)
+    parts = _oldest_first(old, cells)
     coords = _result_labels(experiment, old, cells)
     axes = list(experiment.axes)
     # In a sweep, cells also hold the η and β of their lanes; in the result these are axes.
@@ -159,7 +159,7 @@ def _result_labels(
     legend = _legend_labels(old, cells)
     stored_methods = [] if old is None else old["learner"].values.tolist()
     methods = _method_order(stored_methods, list(legend), experiment.lanes)
-    seeds = np.unique(np.concatenate([part["seed"].values for part in _parts(old, cells)]))
+    seeds = np.unique(np.concatenate([part["seed"].values for part in _oldest_first(old, cells)]))
     # A stored sweep is on the wider axes already, see Experiment.grown.
     axes: dict[str, Any] = {name: list(values) for name, values in experiment.axes.items()}
     if old is not None:
@@ -227,7 +227,7 @@ def _legend_labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> d
         labels |= dict(zip(methods, map(str, old["label"].values), strict=True))
     for cell in cells:
         # The lanes of a sweep's cell are numbered, so their methods stand in an attribute.
-        methods = [lane.method for lane in lanes_of(cell)]
+        methods = [lane.method for lane in stored_lanes(cell)]
         labels |= dict(zip(methods, map(str, cell["label"].values), strict=True))
     return labels
 

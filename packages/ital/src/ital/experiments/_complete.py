@@ -154,7 +154,7 @@ def _check_folder(experiment: Experiment, folder: Path, overwrite: bool) -> None
         )
     if not overwrite:
         # A result with other settings is refused here; it is read again under the lock.
-        _store.stored(experiment.identity, file)
+        _store.stored_result(experiment.identity, file)
 
 
 def _open_collector(
@@ -167,7 +167,7 @@ def _open_collector(
     """Read what earlier runs left: the result, and cells that were finished but not collected."""
     if overwrite:
         return Collector(experiment, folder, None, sizes, say)
-    earlier = _store.stored(experiment.identity, folder / experiment.kind.file, say)
+    earlier = _store.stored_result(experiment.identity, folder / experiment.kind.file, say)
     outdated = experiment.outdated(earlier)
     if outdated:
         say(

@@ -88,7 +88,7 @@ def _print_comparisons(
     console: Console | None,
 ) -> None:
     """Print the differences between the methods of each run, and between each run and the first."""
-    runs = {name: _in_legend_order(run) for name, run in runs.items()}
+    runs = {name: _with_legend_order(run) for name, run in runs.items()}
     for name, run in runs.items():
         # Runs of several tasks need not share all metrics.
         recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
@@ -124,7 +124,7 @@ def _select_methods(run: Result, methods: Sequence[str] | None) -> Result:
     return Result(run.curves.sel(learner=shared), run.task, {})
 
 
-def _in_legend_order(run: Result) -> Result:
+def _with_legend_order(run: Result) -> Result:
     """Return a run with its methods in the order of legends."""
     methods = figures.in_legend_order([str(name) for name in run.curves["learner"].values])
     return Result(run.curves.sel(learner=methods), run.task, {})

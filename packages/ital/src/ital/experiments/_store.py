@@ -32,7 +32,7 @@ def own_mark() -> str:
     return f".{socket.gethostname()}-{os.getpid()}"
 
 
-def stored(
+def stored_result(
     identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None
 ) -> "xr.Dataset | None":
     """Return a stored result, or None; rename a damaged file and report it.

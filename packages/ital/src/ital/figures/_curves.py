@@ -80,8 +80,8 @@ def plot_curves(
     """
     recorded = metrics_of(curves)
     taught = [str(name) for name in curves["learner"].values]
-    chosen_metrics = _check_names("metric", metrics, recorded, "was not recorded")
-    chosen_methods = _check_names("learner", methods, taught, "was not taught")
+    chosen_metrics = _listed_names("metric", metrics, recorded, "was not recorded")
+    chosen_methods = _listed_names("learner", methods, taught, "was not taught")
     columns = chosen_metrics or panels_of(task, recorded)
     legend = chosen_methods or in_legend_order(taught)
     if ax is not None:
@@ -105,7 +105,7 @@ def seeds_in_words(curves: "xr.Dataset") -> str:
     return f"{seeds} seed" if seeds == 1 else f"{seeds} seeds"
 
 
-def _check_names(
+def _listed_names(
     kind: str, names: Sequence[str] | str | None, known: list[str], fault: str
 ) -> list[str]:
     """Return the names as a list, empty for None; raise InputError for an unknown name."""

@@ -130,7 +130,7 @@ def _values_and_texts(
     )
     texts = [[""] * values.shape[1] for _ in values]
     for (y, x), value in np.ndenumerate(values):
-        texts[y][x] = _text(value, bool(diverged[y, x]), bool(ran[y, x]))
+        texts[y][x] = _map_text(value, bool(diverged[y, x]), bool(ran[y, x]))
     return values, texts
 
 
@@ -167,7 +167,7 @@ def _map_panel(
     )
 
 
-def _text(value: float, diverged: bool, ran: bool) -> str:
+def _map_text(value: float, diverged: bool, ran: bool) -> str:
     """Say what a cell of a map shows; nothing where nothing was run."""
     if np.isfinite(value):
         return number(value, 2)

@@ -325,7 +325,7 @@ def chart(
         axes = figure.subplots(
             rows, columns, squeeze=False, width_ratios=column_widths(panels, columns)
         )
-        _draw_all(figure, axes, panels)
+        _draw_panels(figure, axes, panels)
         labelled: dict[str, Any] = {}
         for axis in axes.flat:
             handles, texts = axis.get_legend_handles_labels()
@@ -344,7 +344,7 @@ def chart(
     return figure
 
 
-def _draw_all(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None:
+def _draw_panels(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None:
     """Draw panels on axes (row, column); those that are left over stay empty."""
     empty = [blank()] * (axes.size - len(panels))
     pairs = list(zip(axes.flat, [*panels, *empty], strict=True))
@@ -573,7 +573,7 @@ def colour_limits(values: np.ndarray) -> tuple[float, float]:
     return float(lowest), max(positive.max(), 1.001 * lowest)
 
 
-def _draw_rewards(axis: Any, mark: Mark) -> None:
+def _draw_reward_grid(axis: Any, mark: Mark) -> None:
     policy = None if mark["policy"] is None else np.array(mark["policy"], float)
     draw_rewards(axis, np.array(mark["values"], float), policy, mark["limit"])
 
@@ -584,5 +584,5 @@ DRAWINGS: dict[str, Callable[[Any, Mark], None]] = {
     "points": _draw_points,
     "rule": _draw_rule,
     "cells": _draw_cells,
-    "rewards": _draw_rewards,
+    "rewards": _draw_reward_grid,
 }

@@ -46,7 +46,7 @@ def _seed(seed: Array) -> Array:
     return jnp.stack([jnp.zeros((), jnp.uint32), jnp.asarray(seed).astype(jnp.uint32)])
 
 
-def _split(key: Array, shape: tuple[int, ...]) -> Array:
+def _split_key(key: Array, shape: tuple[int, ...]) -> Array:
     return jnp.stack(_blocks(key, tuple(shape)), axis=-1)
 
 
@@ -67,7 +67,7 @@ def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
 IMPLEMENTATION = define_prng_impl(
     key_shape=(2,),
     seed=_seed,
-    split=_split,
+    split=_split_key,
     random_bits=_bits,
     fold_in=_fold_in,
     name="ital_threefry",
