@@ -13,6 +13,7 @@ FIELD = ("field-control", "field-hypotheses", "field-irl", "field-kernel", "fiel
 PAGES = (
     "how-to/quickstart",
     "how-to/extending",
+    "how-to/fit-teachers",
     *(f"explanation/{page}" for page in (*FIELD, "irl", "method")),
     "paper/equations",
 )

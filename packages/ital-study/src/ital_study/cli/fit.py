@@ -37,6 +37,12 @@ def fit(
         Path | None,
         typer.Option(help="Folder for tables and figure (default: the subfolder analysis)."),
     ] = None,
+    choices: Annotated[
+        bool,
+        typer.Option(
+            "--choices", help="Also write the scores of every arrow, as ital fit takes them."
+        ),
+    ] = False,
     recovery: Annotated[
         bool,
         typer.Option(
@@ -72,10 +78,10 @@ def fit(
     if recovery:
         _recover(config, participants, steps, rationality, lapse, out or Path("recovery"))
     else:
-        _fit(str(source), mode, out)
+        _fit(str(source), mode, out, choices)
 
 
-def _fit(source: str, mode: str | None, out: Path | None) -> None:
+def _fit(source: str, mode: str | None, out: Path | None, choices: bool) -> None:
     from rich.console import Console
 
     from ital.tools.progress import show_progress
@@ -87,6 +93,8 @@ def _fit(source: str, mode: str | None, out: Path | None) -> None:
     with show_progress(f"study {study.config.name}: models of a teacher", 100) as show:
         fitted = fit(study, mode, show=show)
     files = fit_report.write(fitted, out or folder)
+    if choices:
+        files.append(fit_report.write_choices(fitted, out or folder))
     console = Console()
     console.print(fit_report.whose(fitted), highlight=False)
     for table in fit_report.screen_tables(fitted):

@@ -173,6 +173,11 @@ def write(fit: StudyFit, out: Path) -> list[Path]:
     return [*files, *save(draw(fit), out / "fit")]
 
 
+def write_choices(fit: StudyFit, out: Path) -> Path:
+    """Write the table of choices that ``ital fit`` takes, with the scores in their units."""
+    return _put_table(out / "fit_choices.csv", fit.choices)
+
+
 def _put_table(file: Path, table: "pd.DataFrame") -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     put(file, table.to_csv(index=False, lineterminator="\n").encode())

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ital._version import __version__
-from ital.cli import _bench, _list, _plot, _run
+from ital.cli import _bench, _fit, _list, _plot, _run
 from ital.cli._group import CommandGroup
 from ital.cli.options import check_values
 from ital.errors import Incomplete, InputError
@@ -38,7 +38,7 @@ def _root(
 
 
 # In the order of ``ital --help``.
-for family in (_list, _run, _plot, _bench):
+for family in (_list, _run, _plot, _fit, _bench):
     family.register(app)
 
 
