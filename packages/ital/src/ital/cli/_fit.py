@@ -52,7 +52,8 @@ def fit_table(
     folds: Annotated[
         int,
         typer.Option(
-            help="Also predict each person's choices in so many parts; 0 for none.", min=0
+            help="Parts of each person's choices, each predicted from the others; 0 for none.",
+            min=0,
         ),
     ] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path("fit"),
