@@ -1,9 +1,11 @@
-"""The measurements behind docs/paper/beyond.md, stored as text in benchmarks/results/: which methods gain, and where.
+"""The measurements behind docs/paper/beyond.md, stored as text in benchmarks/results/.
 
-python benchmarks/beyond.py adaptive [TASK …]   one cell per task and teacher: ital-adaptive, naive, best fixed β
-python benchmarks/beyond.py full                ital-full and its controls with steps of equal length
-python benchmarks/beyond.py table [TASK …]      ital-full on all tasks, each method at its own best η or length
-python benchmarks/beyond.py page                tables and figures of docs/paper/beyond.md from stored results
+They show which methods gain, and where. ``python benchmarks/beyond.py`` and one of
+
+adaptive [TASK …]   one cell per task and teacher: ital-adaptive, naive, best fixed β
+full                ital-full and its controls with steps of equal length
+table [TASK …]      ital-full on all tasks, each method at its own best η or length
+page                tables and figures of docs/paper/beyond.md from stored results
 """
 
 import argparse
@@ -25,7 +27,8 @@ RESULTS = Path(__file__).parent / "results"
 TASKS = ("regression", "gaussian", "mnist-20", "irl-dense")
 TEACHERS = ("cooperative", "boltzmann", "random", "adversarial", "switching")
 MULTIPLES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of the task's β, with both signs
-TUNING, TEST = range(100, 120), range(20)
+TUNING = range(100, 120)
+TEST = range(20)
 JUDGED = (100, 250, 500)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 FARTHEST = 30.0  # in the figure
@@ -105,7 +108,10 @@ def adaptive(names: Sequence[str]) -> None:
                 "step": curves["step"].values.tolist()[1:],
                 "trust": np.nan_to_num(trust).tolist()[1:],
             }
-            told = f"naive {means['imt']:.4g}, best fixed {means[best]:.4g} ({best}), adaptive {mine:.4g}"
+            told = (
+                f"naive {means['imt']:.4g}, best fixed {means[best]:.4g} ({best}), "
+                f"adaptive {mine:.4g}"
+            )
             print(f"{name}, {teacher}: {told}", flush=True)
             store("adaptive.json", cells)
 
@@ -113,7 +119,8 @@ def adaptive(names: Sequence[str]) -> None:
 def full() -> None:
     """Tunes L and β on seeds 100–119, then judges the frozen settings on seeds 0–19."""
     task = tasks.make("irl-dense")
-    lengths, betas = (0.4, 0.5, 0.6, 0.7, 0.8), (3000.0, 4000.0, 5000.0)
+    lengths = (0.4, 0.5, 0.6, 0.7, 0.8)
+    betas = (3000.0, 4000.0, 5000.0)
     wanted: list[tuple[str, float, float]] = [("IMT direction", length, 0.0) for length in lengths]
     wanted += [("mean gradient", length, 0.0) for length in lengths]
     wanted += [("ital-full", length, beta) for length in lengths for beta in betas]
@@ -172,7 +179,9 @@ class Candidate(NamedTuple):
 
 
 def candidates(task: Task, form: str) -> list[Candidate]:
-    """All candidates: each method at many η, or at η = 10⁻³ with steps of many lengths; aware methods at many β."""
+    """All candidates: each method at many η, or at η = 10⁻³ with steps of many lengths; aware
+    methods at many β.
+    """
     betas = [
         m * task.beta
         for m in ((1e-4, 1e-3, 1e-2, 0.1, 1.0) if form == "rate" else (0.01, 0.1, 0.3, 1.0, 3.0))
@@ -194,7 +203,9 @@ def candidates(task: Task, form: str) -> list[Candidate]:
 
 
 def ends(task: Task, lanes: Sequence[Candidate], seeds: Sequence[int]) -> tuple[np.ndarray, str]:
-    """The distance after 500 steps, (candidate, seed), infinite where it diverged; and the metric's name."""
+    """The distance after 500 steps, (candidate, seed), infinite where it diverged; and the metric's
+    name.
+    """
     several = [lane.learner._replace(name=str(i)) for i, lane in enumerate(lanes)]
     curves, metric = taught(
         task, "cooperative", several, seeds, 500,
@@ -240,19 +251,22 @@ def table(names: Sequence[str]) -> None:
 def adaptive_rows(cells: dict[str, Any]) -> list[str]:
     """A Markdown table of all cells: the distance reached, and whether the goal was met."""
     rows = [
-        "| task | teacher | naive | best fixed β | at | `ital-adaptive` | of naive | of best | target |",
+        "| task | teacher | naive | best fixed β | at | `ital-adaptive` | of naive | of best | "
+        "target |",
         "|" + "---|" * 9,
     ]
     for name, cell in cells.items():
         task, teacher = name.split()
-        of_naive, of_best = cell["adaptive"] / cell["naive"], cell["adaptive"] / cell["best_fixed"]
+        of_naive = cell["adaptive"] / cell["naive"]
+        of_best = cell["adaptive"] / cell["best_fixed"]
         met = of_naive <= 1.02 and (
             teacher not in ("cooperative", "adversarial") or of_best <= 1.15
         )
         at = f"{cell['best_multiple']:g} × task's"
         numbers = f"{cell['naive']:.3g} | {cell['best_fixed']:.3g} | {at} | {cell['adaptive']:.3g}"
         rows.append(
-            f"| {task} | {teacher} | {numbers} | {of_naive:.2g} | {of_best:.2g} | {'met' if met else '**missed**'} |"
+            f"| {task} | {teacher} | {numbers} | {of_naive:.2g} | {of_best:.2g} | "
+            f"{'met' if met else '**missed**'} |"
         )
     return rows
 
@@ -261,7 +275,8 @@ def full_rows(content: dict[str, Any]) -> list[str]:
     """A Markdown table of the methods at equal step length, with paired tests."""
     from scipy.stats import ttest_rel
 
-    steps_, rows = content["steps"], content["rows"]
+    steps_ = content["steps"]
+    rows = content["rows"]
     own = np.asarray(rows["ital-full"]["seeds"])
     tests = {
         (kind, step): ttest_rel(own[:, i], np.asarray(row["seeds"])[:, i]).pvalue
@@ -297,9 +312,12 @@ def wins(row: dict[str, Any]) -> tuple[str, float]:
 
 
 def table_rows(rows: dict[str, Any]) -> list[str]:
-    """A Markdown table of every task: mean distances, and whether ital-full beats the better naive method."""
+    """A Markdown table of every task: mean distances, and whether ital-full beats the better naive
+    method.
+    """
     told = [
-        "| task | label noise | steps | Batch | IMT | ITAL | `ital-full` | against the better naive |",
+        "| task | label noise | steps | Batch | IMT | ITAL | `ital-full` | against the better "
+        "naive |",
         "|" + "---|" * 8,
     ]
     for name, row in rows.items():
@@ -317,7 +335,8 @@ def table_rows(rows: dict[str, Any]) -> list[str]:
         numbers = " | ".join(f"{means[kind]:.3g}" for kind in ("batch", "imt", "ital", "ital-full"))
         shown = "own η" if form == "rate" else "one length"
         told.append(
-            f"| {task} | {noise} | {shown} | {numbers} | {verdict} ({means['ital-full'] / means[naive]:.2g}×) |"
+            f"| {task} | {noise} | {shown} | {numbers} | {verdict} "
+            f"({means['ital-full'] / means[naive]:.2g}×) |"
         )
     return told
 
@@ -382,7 +401,8 @@ def page() -> None:
         ("full", full_rows),
         ("full-table", table_rows),
     ):
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        begin = f"<!-- {name}: begin -->\n"
+        end = f"<!-- {name}: end -->"
         before, _, rest = text.partition(begin)
         after = rest.partition(end)[2]
         table_ = "\n".join(make(json.loads((RESULTS / f"{name}.json").read_text())))

@@ -1,11 +1,13 @@
 """The measurements behind the pages on the field: every teacher on the same seeds.
 
-python benchmarks/field.py run [OUT]      teach with every teacher on three tasks (resumes), and print the tables
-python benchmarks/field.py learners [OUT] learners that forget, and learners with Adam, on three tasks
-python benchmarks/field.py answers [OUT]  exams of several lengths: distance by the number of answers
-python benchmarks/field.py greed [OUT]    the planner against greed, on every pool task
-python benchmarks/field.py matrix [OUT]   real teachers against assumed ones, on four tasks
-python benchmarks/field.py draw [OUT]     the figures of docs/images
+``python benchmarks/field.py`` and one of
+
+run [OUT]       teach with every teacher on three tasks (resumes), and print the tables
+learners [OUT]  learners that forget, and learners with Adam, on three tasks
+answers [OUT]   exams of several lengths: distance by the number of answers
+greed [OUT]     the planner against greed, on every pool task
+matrix [OUT]    real teachers against assumed ones, on four tasks
+draw [OUT]      the figures of docs/images
 """
 
 import sys
@@ -41,7 +43,9 @@ POOLS = ("regression", "gaussian", "mnist-20", "cifar10-6", "tiny-imagenet-lite0
 
 
 def curves(task: str, teacher: str, out: Path, methods: tuple[str, ...] = METHODS):
-    """The curves of a run of 20 seeds and 2000 steps; None if the teacher makes no sense on the task."""
+    """The curves of a run of 20 seeds and 2000 steps; None if the teacher makes no sense on the
+    task.
+    """
     settings = Settings(task=task, teacher=teacher, methods=methods)
     if not set(teachers.make(teacher).needs) <= set(settings.make_task().offers):
         return None
@@ -62,7 +66,8 @@ def run_all(out: Path) -> None:
     runs = {(task, teacher): curves(task, teacher, out) for task in TASKS for teacher in TEACHERS}
     for method in METHODS:
         print(
-            f"\n| {learners.make(method).label} with | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}"
+            f"\n| {learners.make(method).label} with | {' | '.join(TASKS)} |\n"
+            f"|---|{'---|' * len(TASKS)}"
         )
         for teacher in TEACHERS:
             ends = [
@@ -86,7 +91,8 @@ def learners_too(out: Path) -> None:
             for task in TASKS
         }
         print(
-            f"\n| {options.get('optimizer', 'plain steps')} | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}"
+            f"\n| {options.get('optimizer', 'plain steps')} | {' | '.join(TASKS)} |\n"
+            f"|---|{'---|' * len(TASKS)}"
         )
         for method in methods:
             print(f"| `{method}` | {' | '.join(end(run, method) for run in runs.values())} |")
@@ -110,7 +116,8 @@ def greed(out: Path) -> None:
         metric = "distance_centred" if "distance_centred" in metrics_of(greedy) else "distance"
         closer = planned[metric].values[0, :, -1] < greedy[metric].values[0, :, -1]
         print(
-            f"| {task} | {end(greedy, 'imt')} | {end(planned, 'imt')} | {closer.sum()} of {len(closer)} |"
+            f"| {task} | {end(greedy, 'imt')} | {end(planned, 'imt')} | {closer.sum()} of "
+            f"{len(closer)} |"
         )
 
 

@@ -1,4 +1,6 @@
-"""Measure naive and aware pairs in worlds of finitely many hypotheses, for docs/explanation/field-hypotheses.md.
+"""Measure naive and aware pairs in worlds of finitely many hypotheses.
+
+The numbers are those of docs/explanation/field-hypotheses.md.
 
 python benchmarks/hypotheses.py rates    growth of the log-odds, measured and predicted
 python benchmarks/hypotheses.py draw     the figure of docs/images
@@ -34,12 +36,15 @@ TEACHERS = ("sampling", "scbi", "adversarial", "random")
 
 
 def rates(seeds: int = 20) -> None:
-    """A table: the predicted slope of the log-odds, and the slope over the second half of a run, as means over seeds.
+    """A table: the predicted slope of the log-odds, and the slope over the second half of a run, as
+    means over seeds.
 
-    The standard error is that of measured − predicted: each seed has another target, hence another rate.
+    The standard error is that of measured − predicted: each seed has another target, hence another
+    rate.
     """
     print(
-        "| world | teacher, learner | predicted | 2000 steps | 20,000 steps |\n|---|---|---|---|---|"
+        "| world | teacher, learner | predicted | 2000 steps | 20,000 steps |\n"
+        "|---|---|---|---|---|"
     )
     for world, task in WORLDS.items():
         log_m = jnp.asarray(task.world(0).learner.log_m)
@@ -59,7 +64,8 @@ def rates(seeds: int = 20) -> None:
                     f"{slopes.mean():.3f} ± {(slopes - predicted).std(ddof=1) / seeds**0.5:.3f}"
                 )
             print(
-                f"| {world} | {teacher}, {learner.name} | {predicted.mean():.3f} | {' | '.join(measured)} |"
+                f"| {world} | {teacher}, {learner.name} | {predicted.mean():.3f} | "
+                f"{' | '.join(measured)} |"
             )
 
 

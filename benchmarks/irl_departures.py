@@ -1,7 +1,7 @@
 """What the open numbers of online IRL change: ``python benchmarks/irl_departures.py [SEEDS]``.
 
-Every variant changes one number of irl-dense. The script prints the final centred distance over that at the start, and
-the final policy total variation, of the naive and the teacher-aware learner.
+Every variant changes one number of irl-dense. The script prints the final centred distance over
+that at the start, and the final policy total variation, of the naive and the teacher-aware learner.
 """
 
 import sys
@@ -14,15 +14,18 @@ import ital
 from ital.models import Init
 
 TASK = ital.tasks.irl_dense()
-SIZE, RANGE, SHARPNESS = 8, 2.0, 220.0
+SIZE = 8
+RANGE = 2.0
+SHARPNESS = 220.0
 STEPS = 2000
 
 
 def varied(temperature=1.0, sharpness=SHARPNESS, start=RANGE):
     """irl-dense with another temperature τ of the policy, sharpness k, or range of the start.
 
-    A world with temperature τ is the one with temperature 1 whose rewards are divided by τ, planned with sharpness kτ.
-    Distances there are smaller by the factor τ, losses equal, and the step size and β that match are η/τ² and βτ².
+    A world with temperature τ is the one with temperature 1 whose rewards are divided by τ, planned
+    with sharpness kτ. Distances there are smaller by the factor τ, losses equal, and the step size
+    and β that match are η/τ² and βτ².
     """
     from ital.tasks._irl import on_grid
 
@@ -67,7 +70,8 @@ VARIANTS = {
 def main(seeds):
     """Teach every variant."""
     print(
-        "| variant | naive: distance | aware: distance | naive: policy | aware: policy | aware closer |"
+        "| variant | naive: distance | aware: distance | naive: policy | aware: policy | aware "
+        "closer |"
     )
     print("|---|---|---|---|---|---|")
     for name, make in VARIANTS.items():

@@ -1,4 +1,6 @@
-"""Is anything wrong at any discount? ``python benchmarks/irl_discounts.py [OUT.csv] [SEEDS] [STEPS]``.
+"""Is anything wrong at any discount?
+
+Run it with ``python benchmarks/irl_discounts.py [OUT.csv] [SEEDS] [STEPS]``.
 
 Teaches five maps at five discounts with IMT, ITAL and ITAL 2, and writes a line for each map and
 discount to OUT.csv; finished lines are skipped. Then it compares gradients with central differences

@@ -1,7 +1,9 @@
-"""What the open numbers of regression and gaussian change: ``python benchmarks/pool_departures.py [SEEDS]``.
+"""What the open numbers of regression and gaussian change.
 
-Every variant changes one number or rule. The script prints the final distance of the naive and the teacher-aware
-learner, as a share of the start; on gaussian the centred distance.
+Run it with ``python benchmarks/pool_departures.py [SEEDS]``.
+
+Every variant changes one number or rule. The script prints the final distance of the naive and the
+teacher-aware learner, as a share of the start; on gaussian the centred distance.
 """
 
 import sys
@@ -30,7 +32,8 @@ def wide_classes(seed):
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(seed)
-    centres, labels = rng.uniform(-1, 1, (10, 30)), np.repeat(np.arange(10), 90)
+    centres = rng.uniform(-1, 1, (10, 30))
+    labels = np.repeat(np.arange(10), 90)
     x, test_x = (centres[labels] + np.sqrt(0.5) * rng.standard_normal((900, 30)) for _ in range(2))
     fit = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6).fit(
         np.c_[x, np.ones(900)], labels
@@ -41,7 +44,8 @@ def wide_classes(seed):
 
 def main(seeds):
     """Teach every variant."""
-    regression, gaussian = ital.tasks.regression(), ital.tasks.gaussian()
+    regression = ital.tasks.regression()
+    gaussian = ital.tasks.gaussian()
     wide = ital.tasks.from_pool(
         "gaussian-wide", wide_classes, ital.losses.cross_entropy, beta=gaussian.beta
     )
@@ -70,7 +74,8 @@ def main(seeds):
             else curves["accuracy"].isel(step=-1).mean("seed").values.round(3)
         )
         print(
-            f"| {name} | {shares[0]:.3g} | {shares[1]:.3g} | {closer} of {seeds} | {', '.join(map(str, right))} |"
+            f"| {name} | {shares[0]:.3g} | {shares[1]:.3g} | {closer} of {seeds} | "
+            f"{', '.join(map(str, right))} |"
         )
 
 

@@ -1,7 +1,9 @@
-"""Counts the programs that a command compiles: python benchmarks/programs.py run regression --steps 100.
+"""Counts the programs that a command compiles.
 
-All processes of the command count. The cache of compiled programs on disk is switched off, and results go to a
-temporary folder.
+An example: ``python benchmarks/programs.py run regression --steps 100``.
+
+All processes of the command count. The cache of compiled programs on disk is switched off, and
+results go to a temporary folder.
 """
 
 import collections
@@ -47,7 +49,8 @@ def main(arguments):
         hook = Path(folder) / "hook"
         hook.mkdir()
         (hook / "sitecustomize.py").write_text(
-            f"import sys\nsys.path.append({str(Path(__file__).parent)!r})\nimport programs\nprograms.count_here()\n"
+            f"import sys\nsys.path.append({str(Path(__file__).parent)!r})\nimport programs\n"
+            "programs.count_here()\n"
         )
         os.environ["PYTHONPATH"] = os.pathsep.join([str(hook), os.environ.get("PYTHONPATH", "")])
         count_here()

@@ -1,15 +1,20 @@
-"""Choosing 32 of 320 on MNIST at 14 × 14: every rule, every kind of noise, three qualities of the reference.
+"""Choosing 32 of 320 on MNIST at 14 × 14.
 
-python benchmarks/select_batches.py --out select.jsonl --workers 2    # resumes; then --table, --figure FILE, --speed
+Every rule, every kind of noise, three qualities of the reference:
 
-A small convolutional network, SGD with momentum, 600 steps. All rules but "all" train on 32 examples per step (with
-awareness: gradients of 16 chosen examples and of 16 others). The learning rate of each is the best of three on a
-validation seed; seeds 0 to 2 are measured on the test rows.
+python benchmarks/select_batches.py --out select.jsonl --workers 2
 
-A rule is written ``rho:middle/4``: how to score, which reference, how to score more cheaply. The reference is trained
-on trusted rows, or, as "halves", two networks on half of the pool each, wrong labels included, each judging the other
-half. A number after the slash scores one large batch for so many steps (the best 32, then the next 32, …); "half" lets
-a network of half the width score, which is trained on the same examples.
+resumes; then use --table, --figure FILE or --speed.
+
+A small convolutional network, SGD with momentum, 600 steps. All rules but "all" train on 32
+examples per step (with awareness: gradients of 16 chosen examples and of 16 others). The learning
+rate of each is the best of three on a validation seed; seeds 0 to 2 are measured on the test rows.
+
+A rule is written ``rho:middle/4``: how to score, which reference, how to score more cheaply. The
+reference is trained on trusted rows, or, as "halves", two networks on half of the pool each, wrong
+labels included, each judging the other half. A number after the slash scores one large batch for so
+many steps (the best 32, then the next 32, …); "half" lets a network of half the width score, which
+is trained on the same examples.
 """
 
 import argparse
@@ -33,9 +38,13 @@ from torch.nn.functional import cross_entropy
 from ital import select
 from ital_paper import features
 
-STEPS, EVERY, LARGE, SMALL = 600, 25, 320, 32
+STEPS = 600
+EVERY = 25
+LARGE = 320
+SMALL = 32
 RATES = (0.01, 0.03, 0.1)
-TUNING, SEEDS = 99, (0, 1, 2)
+TUNING = 99
+SEEDS = (0, 1, 2)
 CONDITIONS = ("clean", "noise-20", "noise-40", "noise-60", "imbalance")
 TRUSTED = {
     "weak": 250,
@@ -62,7 +71,9 @@ class Network(torch.nn.Module):
     def __init__(self, share: float = 1.0) -> None:
         super().__init__()
         first, second, hidden = (round(share * width) for width in (16, 32, 64))
-        conv, pool, relu = torch.nn.Conv2d, torch.nn.MaxPool2d(2), torch.nn.ReLU()
+        conv = torch.nn.Conv2d
+        pool = torch.nn.MaxPool2d(2)
+        relu = torch.nn.ReLU()
         body = (
             conv(1, first, 3, padding=1),
             relu,
@@ -112,7 +123,9 @@ def pool(condition, seed):
 
 @functools.cache
 def reference_losses(quality, condition, seed):
-    """Losses of the reference on every row with its label as given, and its accuracy on the test rows."""
+    """Losses of the reference on every row with its label as given, and its accuracy on the test
+    rows.
+    """
     x, labels, *test = data()
     rows, given, _ = pool(condition, seed)
     if quality != "halves":
@@ -193,7 +206,9 @@ def one(job, device="cpu", steps=STEPS):
     optimizers = [
         torch.optim.SGD(network.parameters(), lr, momentum=0.9) for network in trained_here
     ]
-    curve, wrong, seconds = [], 0.0, 0.0
+    curve = []
+    wrong = 0.0
+    seconds = 0.0
     k = SMALL // 2 if scoring == "aware" else SMALL
     waiting = []  # examples chosen from the last scored batch, for the next steps
     for step in range(1, steps + 1):
@@ -231,9 +246,16 @@ def one(job, device="cpu", steps=STEPS):
         if step % EVERY == 0 and device == "cpu":
             curve.append(round(accuracy(model, *held_out), 4))
     return {
-        "rule": job[0], "condition": condition, "seed": seed, "lr": lr, "weight": weight, "curve": curve,
-        "marked": round(wrong / steps, 4), "ms": round(1000 * seconds / steps, 3), "reference": of_reference,
-    }  # fmt: skip
+        "rule": job[0],
+        "condition": condition,
+        "seed": seed,
+        "lr": lr,
+        "weight": weight,
+        "curve": curve,
+        "marked": round(wrong / steps, 4),
+        "ms": round(1000 * seconds / steps, 3),
+        "reference": of_reference,
+    }
 
 
 def jobs(condition, seeds, best=None):
@@ -309,19 +331,21 @@ def table(file):
             name: np.mean([np.nan if row[name] is None else row[name] for row in here])
             for name in MEANS
         }
-        lines.append({
-            "condition": condition,
-            "rule": rule,
-            "seeds": len(here),
-            "lr": here[0]["lr"],
-            "weight": here[0]["weight"],
-            "reference": round(mean["reference"], 3),
-            "accuracy_150": round(curves[:, 150 // EVERY - 1].mean(), 3),
-            "accuracy_600": round(curves[:, -1].mean(), 3),
-            "interval": round(stats.t.ppf(0.975, len(here) - 1) * stats.sem(curves[:, -1]), 3),
-            "steps_to_uniform": int((reached[0] + 1) * EVERY) if len(reached) else "never",
-            "marked": round(mean["marked"], 3),
-        })  # fmt: skip
+        lines.append(
+            {
+                "condition": condition,
+                "rule": rule,
+                "seeds": len(here),
+                "lr": here[0]["lr"],
+                "weight": here[0]["weight"],
+                "reference": round(mean["reference"], 3),
+                "accuracy_150": round(curves[:, 150 // EVERY - 1].mean(), 3),
+                "accuracy_600": round(curves[:, -1].mean(), 3),
+                "interval": round(stats.t.ppf(0.975, len(here) - 1) * stats.sem(curves[:, -1]), 3),
+                "steps_to_uniform": int((reached[0] + 1) * EVERY) if len(reached) else "never",
+                "marked": round(mean["marked"], 3),
+            }
+        )
     write = csv.DictWriter(sys.stdout, lines[0], lineterminator="\n")
     write.writeheader()
     write.writerows(lines)
@@ -370,7 +394,7 @@ def figure(file, picture):
 
 
 def speed(device):
-    """Print milliseconds per step of each rule, in turn on one thread; run it on an idle machine."""
+    """Print milliseconds per step of each rule, in turn on one thread: for an idle machine."""
     for rule in (
         "uniform",
         "all",

@@ -15,8 +15,12 @@ import numpy as np
 
 from ital import mdp
 
-WORLDS, FIRST_SEED, NEXT_SEED = 20, 231234, 13
-SIZE, KINDS, DISCOUNT = 9, 8, 0.95
+WORLDS = 20
+FIRST_SEED = 231234
+NEXT_SEED = 13
+SIZE = 9
+KINDS = 8
+DISCOUNT = 0.95
 LARGEST = 2147483647  # RAND_MAX
 VIOLATED = 1e-9  # how far outside a half-space of unit normal the unit reward must be
 

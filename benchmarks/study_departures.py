@@ -1,8 +1,11 @@
-"""What the study's departures from the paper change: ``python benchmarks/study_departures.py [PARTICIPANTS]``.
+"""What the study's departures from the paper change.
 
-Simulated participants teach with the shipped configuration and with one variant at a time. The script prints means
-over participants and maps: the decrease of distance and of policy total variation, and the final reward. It also prints
-how much paired differences of the two robots scatter if each robot has its own arrows.
+Run it with ``python benchmarks/study_departures.py [PARTICIPANTS]``.
+
+Simulated participants teach with the shipped configuration and with one variant at a time. The
+script prints means over participants and maps: the decrease of distance and of policy total
+variation, and the final reward. It also prints how much paired differences of the two robots
+scatter if each robot has its own arrows.
 """
 
 import contextlib
@@ -84,14 +87,17 @@ def main(participants):
 
 
 def scatter(participants, teachers):
-    """Print the mean and the standard deviation over participants of aware − naive, mean over maps, for both ways."""
+    """Print the mean and the standard deviation over participants of aware − naive, mean over maps,
+    for both ways.
+    """
 
     def fell(learner):
         jax.clear_caches()
         distance = arms.run(CONFIG, participants, teachers, [learner]).measures["distance"]
         return (distance[..., 0] - distance[..., -1]).mean(axis=1)
 
-    aware, naive = fell("aware"), fell("naive")
+    aware = fell("aware")
+    naive = fell("naive")
     with mock.patch.object(world, "draw_arrows", own_arrows):
         apart = fell("naive")
     print("| teacher | aware − naive | mean | standard deviation |\n|---|---|---|---|")

@@ -1,7 +1,8 @@
-"""How often the flags of the study about choices are up, for simulated participants of several kinds.
+"""How often the flags of the study about choices are up, for simulated participants of several
+kinds.
 
-Run it with ``python benchmarks/study_flags.py``. Times, focus, screens and attention checks are not simulated: the
-flags about them follow from their thresholds.
+Run it with ``python benchmarks/study_flags.py``. Times, focus, screens and attention checks are not
+simulated: the flags about them follow from their thresholds.
 """
 
 import argparse
@@ -31,9 +32,12 @@ def lazy_choice(rule, cells, last, size):
 
 
 def by_rule(steps, rule, share, size, seed):
-    """The steps of somebody who follows a lazy rule in a share of steps; the rest stays as it is."""
-    rng, rows, last = np.random.default_rng(seed), steps.copy(), None
-    choices, cells_chosen = [], []
+    """The steps of somebody who follows a lazy rule in a share of steps; the rest stays."""
+    rng = np.random.default_rng(seed)
+    rows = steps.copy()
+    last = None
+    choices = []
+    cells_chosen = []
     for own, text in zip(steps["choice"], steps["candidates"], strict=True):
         cells = np.array([arrow[0] for arrow in json.loads(text)])
         choice = lazy_choice(rule, cells, last, size) if rng.random() < share else own

@@ -2,8 +2,9 @@
 
     python benchmarks/study_load.py --participants 200 --think 2 --minutes 5
 
-Starts ``ital study serve`` on a fresh SQLite file (or on ``--database``, which must be empty), sends participants
-through its interface, and prints latencies of a step as the participants saw them, errors, and the balance of orders.
+Starts ``ital study serve`` on a fresh SQLite file (or on ``--database``, which must be empty),
+sends participants through its interface, and prints latencies of a step as the participants saw
+them, errors, and the balance of orders.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""Speed of a PyTorch learner compared with the same network in JAX: ``python benchmarks/torch_learner.py``."""
+"""Speed of a PyTorch learner compared with the same network in JAX.
+
+Run it with ``python benchmarks/torch_learner.py``.
+"""
 
 import time
 from collections.abc import Callable
@@ -13,7 +16,9 @@ from ital import models
 from ital.losses import Loss
 from ital.models import Model
 
-STEPS, WIDTHS, SEEDS = 400, (32, 256), (1, 10)
+STEPS = 400
+WIDTHS = (32, 256)
+SEEDS = (1, 10)
 
 
 def in_torch(width: int) -> Callable[[Loss], Model]:
@@ -43,7 +48,8 @@ def main() -> None:
     """Print the table."""
     x, y = load_digits(return_X_y=True)
     print(
-        "| hidden units | seeds | PyTorch, lane steps/s | Equinox, lane steps/s |\n|---|---|---|---|"
+        "| hidden units | seeds | PyTorch, lane steps/s | Equinox, lane steps/s |\n"
+        "|---|---|---|---|"
     )
     for width in WIDTHS:
         for seeds in SEEDS:

@@ -1,4 +1,7 @@
-"""Speed of making trajectories of equations: ``python benchmarks/trajectories.py [COUNT] [WORKERS]``."""
+"""Speed of making trajectories of equations.
+
+Run it with ``python benchmarks/trajectories.py [COUNT] [WORKERS]``.
+"""
 
 import sys
 import time
@@ -16,7 +19,8 @@ def main() -> None:
         states += len(some.texts)
     seconds = time.perf_counter() - began
     print(
-        f"{made} trajectories, {states / made:.2f} states each, in {seconds:.1f} s with {workers} workers:",
+        f"{made} trajectories, {states / made:.2f} states each, in {seconds:.1f} s with {workers} "
+        "workers:",
         end=" ",
     )
     print(f"{made / seconds:.0f} a second")

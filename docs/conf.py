@@ -35,7 +35,8 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# The pages of the tutorial are notebooks: they run when the documentation is built, and again only when they change.
+# The pages of the tutorial are notebooks: they run when the documentation is built, and again only
+# when they change.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
 nb_execution_raise_on_error = True
@@ -62,7 +63,9 @@ html_title = f"ital {release}"
 
 
 def escape_bars(app, what, name, obj, options, lines):
-    """Docstrings write |β| and TV̂(·|ν) in plain text, where reStructuredText would see a substitution."""
+    """Docstrings write |β| and TV̂(·|ν) in plain text, where reStructuredText would see a
+    substitution.
+    """
     for i, line in enumerate(lines):
         parts = re.split(r"(``.+?``)", line)
         lines[i] = "".join(
@@ -71,7 +74,9 @@ def escape_bars(app, what, name, obj, options, lines):
 
 
 def plain_types(app, what, name, obj, options, signature, returns):
-    """Types as a reader writes them: Array, PRNGKeyArray, and ``...`` for a default that is a function."""
+    """Types as a reader writes them: Array, PRNGKeyArray, and ``...`` for a default that is a
+    function.
+    """
 
     def plain(text):
         text = re.sub(r"~?\b(?:[A-Za-z_]\w*\.)+(\w+)(?=[\[\], )]|$)", r"\1", text)
@@ -100,7 +105,9 @@ def check_math(app, doctree, docname):
 
 
 def mark_wide(app, doctree, docname):
-    """Figures of several panels get the class "wide": on a phone they scroll (pages.css), others fit."""
+    """Figures of several panels get the class "wide": on a phone they scroll (pages.css), others
+    fit.
+    """
     for node in doctree.findall(nodes.image):
         width, height = imagesize.get(Path(app.srcdir, node["uri"]))
         if width > 1.8 * height:

@@ -1,4 +1,5 @@
-"""Choose training batches in JAX: the digits of scikit-learn with 40 % wrong labels, with and without a choice.
+"""Choose training batches in JAX: the digits of scikit-learn with 40 % wrong labels, with and
+without a choice.
 
 Run: python examples/select_jax.py
 """
@@ -21,9 +22,12 @@ rng = np.random.default_rng(0)
 x, y = load_digits(return_X_y=True)
 x = jnp.asarray(x / 16, jnp.float32)
 order = rng.permutation(len(x))
-test, trusted, rest = order[:400], order[400:600], order[600:]
+test = order[:400]
+trusted = order[400:600]
+rest = order[600:]
 wrong = rng.random(len(x)) < 0.4
-noisy, y = jnp.asarray(np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y)), jnp.asarray(y)
+noisy = jnp.asarray(np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y))
+y = jnp.asarray(y)
 optimizer = optax.adam(0.003)
 
 

@@ -1,4 +1,5 @@
-"""Choose training batches in PyTorch: the digits of scikit-learn with 40 % wrong labels, three ways to choose.
+"""Choose training batches in PyTorch: the digits of scikit-learn with 40 % wrong labels, three ways
+to choose.
 
 Run: python examples/select_torch.py
 """
@@ -22,7 +23,9 @@ torch.manual_seed(0)
 x, y = load_digits(return_X_y=True)
 x = torch.tensor(x / 16, dtype=torch.float32)
 order = rng.permutation(len(x))
-test, trusted, rest = order[:400], order[400:600], order[600:]
+test = order[:400]
+trusted = order[400:600]
+rest = order[600:]
 wrong = rng.random(len(x)) < 0.4
 noisy = torch.tensor(np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y))
 y = torch.tensor(y)

@@ -1,9 +1,11 @@
-"""Takes the report's picture of the study's page: python tools/interface.py [--config FILE] [--out FILE].
+"""Takes the report's picture of the study's page.
 
-The tool serves a study from an empty database and opens it in Chromium, at the first step of the first map, with an
-arrow picked. OUT.svg (default: the picture that comes with ital-study) is the page itself, its elements and styles as
-text, so that the repository holds no binary file. OUT.png is a screenshot. The tool needs the extra ``dev`` of
-ital-study, and Chromium.
+Run it with ``python tools/interface.py [--config FILE] [--out FILE]``.
+
+The tool serves a study from an empty database and opens it in Chromium, at the first step of the
+first map, with an arrow picked. OUT.svg (default: the picture that comes with ital-study) is the
+page itself, its elements and styles as text, so that the repository holds no binary file. OUT.png
+is a screenshot. The tool needs the extra ``dev`` of ital-study, and Chromium.
 """
 
 import argparse
@@ -24,7 +26,9 @@ from ital.errors import InputError
 from ital_study import Config
 
 SHIPPED = Path(__file__).parents[1] / "packages/ital-study/src/ital_study/pages/interface.svg"
-WIDE, HIGH = 1280, 720  # the size that the page is designed for
+# The size that the page is designed for:
+WIDE = 1280
+HIGH = 720
 PICKED = 4  # the arrow, in reading order
 SNAPSHOT = (Path(__file__).parent / "snapshot.js").read_text("utf-8")
 
@@ -99,7 +103,8 @@ def as_svg(page: Any) -> str:
     """The current page as a self-contained SVG picture."""
     taken = page.evaluate(SNAPSHOT)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" '
+        f'viewBox="0 0 {WIDE} {HIGH}">\n'
         f"<style>{taken['css']}</style>\n"
         f'<foreignObject width="{WIDE}" height="{HIGH}">{taken["body"]}</foreignObject>\n</svg>\n'
     )

@@ -8,7 +8,9 @@ PROJECTS = sorted((Path(__file__).parents[1] / "packages").glob("*/pyproject.tom
 
 
 def lowest(requirements: list[str]) -> list[str]:
-    """Return ``name==version`` for each ``name>=version``; our own packages, at one fixed version, are left out."""
+    """Return ``name==version`` for each ``name>=version``; our own packages, at one fixed version,
+    are left out.
+    """
     found = [
         re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", requirement) for requirement in requirements
     ]

@@ -1,7 +1,8 @@
 """Prepares a release, except for the upload: python tools/release.py [VERSION].
 
-It checks that the tree is clean, that the three packages agree on the version and that the changelog has it, builds
-their wheels and sdists, checks them, installs the wheels into a fresh environment and tries them.
+It checks that the tree is clean, that the three packages agree on the version and that the
+changelog has it, builds their wheels and sdists, checks them, installs the wheels into a fresh
+environment and tries them.
 """
 
 import re
@@ -15,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = [ROOT / "packages" / name for name in ("ital", "ital-study", "ital-paper")]
-VERSION_FILE, CHANGELOG = PACKAGES[0] / "src/ital/_version.py", ROOT / "CHANGELOG.md"
+VERSION_FILE = PACKAGES[0] / "src/ital/_version.py"
+CHANGELOG = ROOT / "CHANGELOG.md"
 
 
 def run(*command: str | Path) -> None:
@@ -25,7 +27,9 @@ def run(*command: str | Path) -> None:
 
 
 def versions() -> dict[Path, set[str]]:
-    """Return the versions that each file says: of its package, and of those of ours that the package needs."""
+    """Return the versions that each file says: of its package, and of those of ours that the
+    package needs.
+    """
     said = {VERSION_FILE: set(re.findall(r'__version__ = "(.+)"', VERSION_FILE.read_text()))}
     for package in PACKAGES[1:]:
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
@@ -49,7 +53,10 @@ def fault(version: str) -> str:
     if not re.search(
         rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", CHANGELOG.read_text(), re.MULTILINE
     ):
-        return f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)': write what has changed, and the date"
+        return (
+            f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)': "
+            "write what has changed, and the date"
+        )
     if subprocess.run(
         ["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True
     ).stdout:
@@ -85,7 +92,8 @@ def main(version: str) -> int:
         for file in built.iterdir():
             shutil.copy(file, dist)
     print(
-        f"dist/ holds {version}. To publish: git tag v{version}, push the tag, twine upload dist/*{version}*"
+        f"dist/ holds {version}. To publish: git tag v{version}, push the tag, twine upload "
+        f"dist/*{version}*"
     )
     return 0
 

@@ -1,7 +1,8 @@
-"""Tests a plain installation as a user would: python tools/smoke.py, with the Python that has the packages installed.
+"""Tests a plain installation as a user would: python tools/smoke.py, with the Python that has the
+packages installed.
 
-It runs in an empty folder, so that it tests the installed packages and not the checkout. With --alone only ital is
-there: the commands and tasks of the other two name the package that has them.
+It runs in an empty folder, so that it tests the installed packages and not the checkout. With
+--alone only ital is there: the commands and tasks of the other two name the package that has them.
 """
 
 import argparse
@@ -45,7 +46,8 @@ SCRIPT = """
 import ital
 from sklearn.datasets import load_iris
 x, y = load_iris(return_X_y=True)
-result = ital.teach(ital.tasks.from_arrays(x, y=y, quiet=True), learner=["imt", "ital"], steps=20, seeds=2)
+task = ital.tasks.from_arrays(x, y=y, quiet=True)
+result = ital.teach(task, learner=["imt", "ital"], steps=20, seeds=2)
 result.save("iris")
 assert (ital.load("iris").curves["loss"] == result.curves["loss"]).all()
 print(ital.__file__)
@@ -85,7 +87,8 @@ def main(alone: bool) -> int:
             said = tried(folder, ital, *arguments)
             if not named(said, package):
                 print(
-                    f"ital {' '.join(arguments)} does not say that {package} is missing:\n{said.stdout}{said.stderr}"
+                    f"ital {' '.join(arguments)} does not say that {package} is missing:\n"
+                    f"{said.stdout}{said.stderr}"
                 )
                 return 1
     worked = f"{len(commands)} commands and the script work"

@@ -1,4 +1,6 @@
-"""The walk of one click, for walks.py: a real server, a real browser, a database in a temporary folder."""
+"""The walk of one click, for walks.py: a real server, a real browser, a database in a temporary
+folder.
+"""
 
 import dataclasses
 import shutil
@@ -80,7 +82,9 @@ def scripts(coverage: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def walk(make_trace: Any) -> list[tuple[str, str]]:
-    """Picks an arrow, confirms it and waits for the next ones; returns the files in which something ran."""
+    """Picks an arrow, confirms it and waits for the next ones; returns the files in which something
+    ran.
+    """
     from playwright.sync_api import sync_playwright
 
     trace = make_trace()  # before the server's threads
@@ -109,7 +113,9 @@ def walk(make_trace: Any) -> list[tuple[str, str]]:
 
 
 def choose(page: Any) -> None:
-    """Picks the first arrow, confirms it, and waits until the answer is shown and the next arrows are there."""
+    """Picks the first arrow, confirms it, and waits until the answer is shown and the next arrows
+    are there.
+    """
     with page.expect_response(lambda answer: answer.url.endswith("/api/steps")):
         page.locator("[role=option]").first.click()
         page.locator(".confirm").click()

@@ -1,6 +1,8 @@
-"""The directive ``layers``: the three packages, their layers and who may use whom, drawn from the code.
+"""The directive ``layers``: the three packages, their layers and who may use whom, drawn from the
+code.
 
-Layers are those that ``lint-imports`` checks (pyproject.toml), and the words for a module are its first line.
+Layers are those that ``lint-imports`` checks (pyproject.toml), and the words for a module are its
+first line.
 """
 
 import ast
@@ -13,10 +15,16 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 ROOT = Path(__file__).parents[2]
-WIDTH, HEIGHT, GAP = 760, 24, 5  # of the picture; of a row; between boxes
-TITLE, MARGIN = 26, 10  # the room for a frame's name; inside a frame
+WIDTH = 760  # of the picture
+HEIGHT = 24  # of a row
+GAP = 5  # between boxes
+TITLE = 26  # the room for a frame's name
+MARGIN = 10  # inside a frame
 ARROW = 34  # between two frames that stand side by side
-LABEL = "Three packages, each with its layers: what is higher may use what is lower; ital_paper may use ital_study"
+LABEL = (
+    "Three packages, each with its layers: what is higher may use what is lower; "
+    "ital_paper may use ital_study"
+)
 
 
 class Frame(NamedTuple):
@@ -31,7 +39,9 @@ class Frame(NamedTuple):
 
 
 def frames() -> list[Frame]:
-    """One for each contract about layers: the distributions in their order, then packages inside them."""
+    """One for each contract about layers: the distributions in their order, then packages inside
+    them.
+    """
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
     contracts = {one["containers"][0]: one for one in settings["contracts"] if "containers" in one}
     (distributions,) = (one["layers"] for one in settings["contracts"] if "containers" not in one)
@@ -64,7 +74,8 @@ def paragraph(module: str) -> nodes.paragraph:
 def box(x: float, y: float, width: float, height: float, opacity: float) -> str:
     """An empty rectangle."""
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="5" fill="none" '
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        'rx="5" fill="none" '
         f'stroke="currentColor" stroke-opacity="{opacity}"/>'
     )
 
@@ -73,19 +84,22 @@ def drawn(frame: Frame, left: float, top: float, width: float, height: float) ->
     """A frame with its rows of boxes: a box may use what is in the rows below it."""
     parts = [
         box(left, top, width, height, 0.9),
-        f'<text x="{left + MARGIN}" y="{top + 18}" font-weight="bold" fill="currentColor">{frame.package}</text>',
+        f'<text x="{left + MARGIN}" y="{top + 18}" font-weight="bold" fill="currentColor">'
+        f"{frame.package}</text>",
     ]
     inside = width - 2 * MARGIN
     for row, names in enumerate(frame.rows):
         # Rows of many names share the width by the length of the names.
         letters = sum(len(name) + 3 for name in names)
-        x, y = left + MARGIN, top + TITLE + row * (HEIGHT + GAP)
+        x = left + MARGIN
+        y = top + TITLE + row * (HEIGHT + GAP)
         for name in names:
             each = (inside - GAP * (len(names) - 1)) * (len(name) + 3) / letters
             title = escape(words(f"{frame.package}.{name}").replace("``", ""))
             parts.append(
                 f"<g><title>{title}</title>{box(x, y, each, HEIGHT, 0.4)}"
-                f'<text x="{x + each / 2:.1f}" y="{y + 16}" text-anchor="middle" fill="currentColor">'
+                f'<text x="{x + each / 2:.1f}" y="{y + 16}" text-anchor="middle" '
+                'fill="currentColor">'
                 f"{escape(name)}</text></g>"
             )
             x += each + GAP
@@ -93,7 +107,9 @@ def drawn(frame: Frame, left: float, top: float, width: float, height: float) ->
 
 
 def picture(every: list[Frame]) -> str:
-    """The first two packages side by side, for both are short; below them what both use, as wide as the picture."""
+    """The first two packages side by side, for both are short; below them what both use, as wide as
+    the picture.
+    """
     half = (WIDTH - ARROW) / 2
     top = max(frame.height for frame in every[:2])
     parts = [drawn(frame, i * (half + ARROW), 0, half, top) for i, frame in enumerate(every[:2])]
@@ -102,7 +118,8 @@ def picture(every: list[Frame]) -> str:
     y = top
     for frame in every[2:]:
         parts.append(
-            f'<path d="M{WIDTH / 2} {y + 5}v{ARROW - 12}m-5 -6l5 6l5 -6" fill="none" stroke="currentColor"/>'
+            f'<path d="M{WIDTH / 2} {y + 5}v{ARROW - 12}m-5 -6l5 6l5 -6" fill="none" '
+            'stroke="currentColor"/>'
         )
         y += ARROW
         parts.append(drawn(frame, 0, y, WIDTH, frame.height))

@@ -1,8 +1,10 @@
-"""Makes the pictures of the documentation: ``python docs/build_scripts/make_figures.py`` writes docs/images/*.svg.
+"""Makes the pictures of the documentation.
 
-Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the names of quick
-figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling`` measured, kept in benchmarks/results/),
-``control``, ``cover`` and ``kernel``.
+``python docs/build_scripts/make_figures.py`` writes docs/images/*.svg.
+
+Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the
+names of quick figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling``
+measured, kept in benchmarks/results/), ``control``, ``cover`` and ``kernel``.
 """
 
 import json
@@ -71,8 +73,12 @@ def draw_control() -> None:
 
 
 def draw_cover() -> None:
-    """Draws the demonstrations of a set cover beside random ones, with what each says about the reward."""
-    size, kinds, rng = 6, 4, np.random.default_rng(3)
+    """Draws the demonstrations of a set cover beside random ones, with what each says about the
+    reward.
+    """
+    size = 6
+    kinds = 4
+    rng = np.random.default_rng(3)
     features = np.eye(kinds)[rng.integers(0, kinds, size * size)]
     weights = rng.normal(size=kinds)
     cover = mdp.set_cover(mdp.grid(size, slip=0.02), weights, features, discount=0.9, length=4)
@@ -96,18 +102,23 @@ def draw_cover() -> None:
         title = f"{len(demonstrations)} {name}: {100 * right:.0f} % of rewards"
         panels.append(charts.panel(title, marks, size=(4.0, 4.0)))
     foot = (
-        "Green: demonstrations, from the dot on. Percentage: rewards that agree with them for which the arrows are "
+        "Green: demonstrations, from the dot on. Percentage: rewards that agree with them for "
+        "which the arrows are "
         "optimal in every cell."
     )
     save(charts.chart(panels, "Teaching a policy by set cover", foot=foot), "cover")
 
 
 def draw_kernel(steps: tuple[int, ...] = (200, 500, 1000, 2000)) -> None:
-    """Draws what the naive learner has fitted after some steps, with a random and a greedy teacher, and the PSNR."""
-    task, pair = tasks.kernel(), ("random", "largest-error")
+    """Draws what the naive learner has fitted after some steps, with a random and a greedy teacher,
+    and the PSNR.
+    """
+    task = tasks.kernel()
+    pair = ("random", "largest-error")
     figure = Figure(figsize=(11.4, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(2, 1))
-    axes, curves = left.subplots(2, len(steps) + 1), right.subplots()
+    axes = left.subplots(2, len(steps) + 1)
+    curves = right.subplots()
     for row, (teacher, colour) in enumerate(zip(pair, ("#d55e00", "#08306b"), strict=True)):
         watched = ital.watch(task, teacher, "imt", lr=0.2, frames=steps[-1] // 100, steps=steps[-1])
         frames = [watched.params["imt"][list(watched.steps).index(step)] for step in steps]

@@ -1,13 +1,16 @@
-"""Directives that list what ital has, read from the registries and the command line when the pages are built.
+"""Directives that list what ital has, read from the registries and the command line when the pages
+are built.
 
-A part or a command that is added, here or by an installed package through its entry points, appears by itself:
+A part or a command that is added, here or by an installed package through its entry points, appears
+by itself:
 
     ```{parts} teachers
     ```
 
-lists tasks, teachers or methods as ``ital list`` does. ``{commands}`` lists all commands, ``{options} study serve`` the
-arguments and options of one. In reStructuredText, ``.. constructors:: tasks`` documents the function behind each name;
-``.. constructors:: tasks ital_paper`` only those of that package.
+lists tasks, teachers or methods as ``ital list`` does. ``{commands}`` lists all commands,
+``{options} study serve`` the arguments and options of one. In reStructuredText, ``.. constructors::
+tasks`` documents the function behind each name; ``.. constructors:: tasks ital_paper`` only those
+of that package.
 """
 
 import functools
@@ -38,7 +41,7 @@ Row = Sequence[str]
 
 
 def parts(kind: str) -> list[Row]:
-    """The name and the description of every registered part of a kind: tasks, teachers or methods."""
+    """Names and descriptions of all registered parts of a kind: tasks, teachers or methods."""
     return [(name, describe(make)) for name, make in KINDS[kind].REGISTRY.items()]
 
 
@@ -54,7 +57,9 @@ def constructors(kind: str) -> list[str]:
 
 
 def declared(part: Part) -> str:
-    """The function that an entry point names, or of which it names a variant with some arguments given."""
+    """The function that an entry point names, or of which it names a variant with some arguments
+    given.
+    """
     module, _, name = part.entry.value.partition(":")
     try:
         made = part.load()

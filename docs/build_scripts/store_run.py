@@ -1,8 +1,10 @@
-"""Keeps a finished run for the documentation: ``python docs/build_scripts/store_run.py results/quick quick``.
+"""Keeps a finished run for the documentation.
 
-Copies FOLDER/report.json, which ``ital reproduce`` has written, to docs/runs/NAME.json. With the name ``full`` it also
-writes the table of all claims into docs/paper/findings.md and a table of five questions into README.md, so that both
-show the numbers of the run.
+Run it with ``python docs/build_scripts/store_run.py results/quick quick``.
+
+Copies FOLDER/report.json, which ``ital reproduce`` has written, to docs/runs/NAME.json. With the
+name ``full`` it also writes the table of all claims into docs/paper/findings.md and a table of five
+questions into README.md, so that both show the numbers of the run.
 """
 
 import sys
@@ -15,16 +17,23 @@ from ital_paper.report import page as _report
 
 DOCS = Path(__file__).parents[1]
 README = DOCS.parent / "README.md"
-BEGIN, END = "<!-- from docs/runs/full.json: begin -->\n", "<!-- end -->\n"
+BEGIN = "<!-- from docs/runs/full.json: begin -->\n"
+END = "<!-- end -->\n"
 LARGEST = 1_500_000  # bytes
 QUESTIONS = {  # of the README, by the claim that answers each
     "ITAL is best on every task and metric": "Does the aware learner end ahead of every baseline?",
-    "ITAL beats IMT even if it sees 2 examples": "Does it beat the naive learner when it sees only 2 of 20 examples?",
+    "ITAL beats IMT even if it sees 2 examples": (
+        "Does it beat the naive learner when it sees only 2 of 20 examples?"
+    ),
     "Adversary: a naive learner barely learns, ITAL does": (
         "Does it learn from a hostile teacher, while the naive learner hardly does?"
     ),
-    "ITAL leads by its awareness, not only by its longer step": "Does it beat naive learners whose steps are as long?",
-    "Awareness pays when every method is tuned": "Does it lead when every method has its own best step size?",
+    "ITAL leads by its awareness, not only by its longer step": (
+        "Does it beat naive learners whose steps are as long?"
+    ),
+    "Awareness pays when every method is tuned": (
+        "Does it lead when every method has its own best step size?"
+    ),
 }
 
 
@@ -45,7 +54,8 @@ def short_table(report: dict[str, Any]) -> str:
     missing = [claim for claim in QUESTIONS if claim not in claims]
     if missing:
         raise InputError(
-            f"the report has no claim {missing[0]!r}: change QUESTIONS in docs/build_scripts/store_run.py"
+            f"the report has no claim {missing[0]!r}: change QUESTIONS in "
+            "docs/build_scripts/store_run.py"
         )
     lines = ["| | uniform start | normal:0.1 start | median |", "|---|---|---|---|"]
     for claim, question in QUESTIONS.items():

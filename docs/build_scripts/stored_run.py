@@ -1,4 +1,5 @@
-"""Shows parts of a stored run in the documentation: figures are drawn, and claims listed, when the pages are built.
+"""Shows parts of a stored run in the documentation: figures are drawn, and claims listed, when the
+pages are built.
 
 A run is a ``report.json`` of ``ital reproduce``, kept in docs/runs/ by store_run.py. In a page,
 
@@ -6,8 +7,9 @@ A run is a ``report.json`` of ``ital reproduce``, kept in docs/runs/ by store_ru
     :figures:
     ```
 
-shows two sections of docs/runs/quick.json, with ``:figures:`` only the figures in sight, with ``:figures: all`` those
-behind folds too. The report of the full run is written as a page of its own, reports/full.html.
+shows two sections of docs/runs/quick.json, with ``:figures:`` only the figures in sight, with
+``:figures: all`` those behind folds too. The report of the full run is written as a page of its
+own, reports/full.html.
 """
 
 import functools
@@ -44,7 +46,8 @@ class StoredRun(SphinxDirective):
             return [
                 nodes.paragraph(
                     "",
-                    f"These are the results of {kind}: {report['scale']}, ital {report['version']}.",
+                    f"These are the results of {kind}: {report['scale']}, ital "
+                    f"{report['version']}.",
                 )
             ]
         shown = []

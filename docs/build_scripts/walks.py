@@ -1,10 +1,13 @@
-"""Counts the files that a walk of architecture.md visits: ``python docs/build_scripts/walks.py run|click|reproduce``.
+"""Counts the files that a walk of architecture.md visits.
 
-A walk is really taken: every file of ours in which a function runs is printed in the order of its first call. What runs
-only because a module is imported does not count. The walks are
+Run it with ``python docs/build_scripts/walks.py run|click|reproduce``.
+
+A walk is really taken: every file of ours in which a function runs is printed in the order of its
+first call. What runs only because a module is imported does not count. The walks are
 
     run        ``ital run irl-dense``, from the command to summary.csv and the figures
-    click      a participant's click, from the arrow to the database and back to the page; needs ``ital-study[dev]``
+    click      a participant's click, from the arrow to the database and back to the page;
+               needs ``ital-study[dev]``
     reproduce  ``ital reproduce regression --quick``, from the command to index.html
 
 Of a page, the scripts count in which the browser saw a named function run.
@@ -23,7 +26,8 @@ PACKAGES = Path(__file__).parents[2] / "packages"
 
 
 class Trace:
-    """The files of our packages in which functions run while ``on`` is true, in the order of their first calls.
+    """The files of our packages in which functions run while ``on`` is true, in the order of their
+    first calls.
 
     Threads count if they are started after the trace is made.
     """
@@ -46,7 +50,9 @@ class Trace:
             self.files[code.co_filename] = code.co_qualname
 
     def stop(self) -> list[tuple[str, str]]:
-        """Ends the trace; returns the files, relative to packages/PACKAGE/src, with their first functions."""
+        """Ends the trace; returns the files, relative to packages/PACKAGE/src, with their first
+        functions.
+        """
         self.on = False
         sys.setprofile(None)
         threading.setprofile(None)
@@ -111,7 +117,9 @@ WALKS: dict[str, Callable[[], list[tuple[str, str]]]] = {
 
 
 def main(name: str) -> None:
-    """Takes one walk: a second one in the same process would find much in caches, where nothing runs."""
+    """Takes one walk: a second one in the same process would find much in caches, where nothing
+    runs.
+    """
     visited = WALKS[name]()
     print(f"{name}: {len(visited)} files")
     for file, first in visited:

@@ -2,9 +2,10 @@
 
 python -m tools.mutants [--number N] [--seed S] [--only PATH] [--workers N]
 
-A seeded sample of the errors that can be made (``mutations.py``), in proportion to each package; each is tried in a
-copy of the tree with the tests that run its line (``covering.py``). Everything is kept in ``build/mutants``: the same
-command resumes, and tries again only what a change of sources or tests may have changed.
+A seeded sample of the errors that can be made (``mutations.py``), in proportion to each package;
+each is tried in a copy of the tree with the tests that run its line (``covering.py``). Everything
+is kept in ``build/mutants``: the same command resumes, and tries again only what a change of
+sources or tests may have changed.
 """
 
 import argparse
@@ -45,7 +46,7 @@ class Session:
         return {row["mutant"]: Verdict(*row["verdict"]) for row in rows if self._holds(row)}
 
     def _holds(self, row: dict) -> bool:
-        """Whether a verdict needs no new try: what killed a mutant is as it was, or everything is."""
+        """Whether a verdict needs no new try: what killed a mutant is unchanged, or everything."""
         verdict = Verdict(*row["verdict"])
         if verdict.outcome == running.SURVIVED:
             return row["state"] == self.state and row["budget"] == self.budget

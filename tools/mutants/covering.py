@@ -1,7 +1,9 @@
-"""Which tests run a line: recorded once with coverage.py, then only for files of tests that changed.
+"""Which tests run a line: recorded once with coverage.py, then only for files of tests that
+changed.
 
-Each recording is a layer, a folder with coverage's data, the sources as they were, and one line of JSON per test. A
-test's newest layer counts. Where a source has changed since, its lines are found again by comparing the texts.
+Each recording is a layer, a folder with coverage's data, the sources as they were, and one line of
+JSON per test. A test's newest layer counts. Where a source has changed since, its lines are found
+again by comparing the texts.
 """
 
 import contextlib
@@ -18,7 +20,8 @@ from typing import NamedTuple
 import coverage
 from tools.mutants import record_tests, trees
 
-SKIPPED = "packages/ital-study/tests/browser"  # each takes many seconds; the server's own tests run the same pages
+# Each takes many seconds, and the server's own tests run the same pages.
+SKIPPED = "packages/ital-study/tests/browser"
 
 RC = """\
 [run]
@@ -29,7 +32,9 @@ parallel = true
 core = ctrace
 patch = _exit
 context = ${{{name}-}}
-disable_warnings = no-data-collected, module-not-imported, module-not-measured, already-imported, trace-changed
+disable_warnings =
+    no-data-collected, module-not-imported, module-not-measured, already-imported,
+    trace-changed
 """
 
 
@@ -90,7 +95,9 @@ class Layer:
         return data
 
     def tests_of(self, file: str, line: int, text: str) -> Iterator[str]:
-        """The tests that ran a line of a source file whose text is now ``text``; all that ran the file for line 0."""
+        """The tests that ran a line of a source file whose text is now ``text``; all that ran the
+        file for line 0.
+        """
         stored = self.folder / "sources" / file
         if not stored.exists():
             return
@@ -200,7 +207,7 @@ class Map:
         self._read()
 
     def recorded(self, file: str, line: int, text: str) -> set[Test]:
-        """The tests that ran a line of a source file; for line 0, those that ran any of its lines."""
+        """The tests that ran a line of a source file; for line 0, those that ran any line."""
         names = {
             (name, number)
             for number, layer in enumerate(self.layers)

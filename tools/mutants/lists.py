@@ -1,7 +1,7 @@
 """The list of errors beside the tests that were judged to be no error at all.
 
-It is TOML: a table per reason with snippets of files, ``"file" = [["before", "after"], …]``. A snippet
-occurs once in its file, so an entry that no longer fits the source is found (``stale``).
+It is TOML: a table per reason with snippets of files, ``"file" = [["before", "after"], …]``. A
+snippet occurs once in its file, so an entry that no longer fits the source is found (``stale``).
 """
 
 import tomllib

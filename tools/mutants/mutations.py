@@ -1,7 +1,9 @@
-"""The small errors that can be made in a source file: mutmut's operators, and slips they do not make.
+"""The small errors that can be made in a source file: mutmut's operators, and slips they do not
+make.
 
-A mutation is left out where it means nothing: annotations, decorators, imports, words for people (strings, messages of
-errors, warnings), assertions, and checks of the program on itself (``zip(strict=True)``).
+A mutation is left out where it means nothing: annotations, decorators, imports, words for people
+(strings, messages of errors, warnings), assertions, and checks of the program on itself
+(``zip(strict=True)``).
 """
 
 import ast
@@ -18,7 +20,8 @@ Operator = Callable[[cst.CSTNode], Iterable[cst.CSTNode]]
 
 
 class Mutation(NamedTuple):
-    """One error: its file, the line where it begins, its kind, the code before and after, its number among equals.
+    """One error: its file, the line where it begins, its kind, the code before and after, its
+    number among equals.
 
     ``place`` is its place among all that are found in the file.
     """
@@ -202,7 +205,11 @@ class _Names(cst.CSTVisitor):
 
 KEYWORDS = cst.Is | cst.IsNot | cst.In | cst.NotIn | cst.Break | cst.Continue
 WITH_OPERATOR = (
-    cst.BinaryOperation | cst.UnaryOperation | cst.BooleanOperation | cst.ComparisonTarget | cst.AugAssign
+    cst.BinaryOperation
+    | cst.UnaryOperation
+    | cst.BooleanOperation
+    | cst.ComparisonTarget
+    | cst.AugAssign
 )  # fmt: skip
 OPERATORS: tuple[tuple[Any, Operator], ...] = (
     (cst.BaseNumber, mutators.operator_number),

@@ -1,7 +1,8 @@
-"""A pytest plugin for the map of who runs what: tells coverage.py which test runs, and writes how each ended.
+"""A pytest plugin for the map of who runs what: tells coverage.py which test runs, and writes how
+each ended.
 
-``covering.py`` loads it. Coverage is started by its own ``.pth`` file in every process, also in those that tests
-start; those learn the test's name from the environment.
+``covering.py`` loads it. Coverage is started by its own ``.pth`` file in every process, also in
+those that tests start; those learn the test's name from the environment.
 """
 
 import json
@@ -15,14 +16,17 @@ import coverage
 import pytest
 
 NAME = "MUTANTS_TEST"  # environment variable: the test that runs
-ENDED = "MUTANTS_ENDED"  # environment variable: the file for one line of JSON per test, and per file of tests
+# Environment variable: the file for one line of JSON per test, and per file of tests.
+ENDED = "MUTANTS_ENDED"
 
 _failed: set[str] = set()
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator:
-    """Name the test as the context of all lines that run; write its seconds of CPU, which other work leaves alone."""
+    """Name the test as the context of all lines that run; write its seconds of CPU, which other
+    work leaves alone.
+    """
     os.environ[NAME] = item.nodeid
     measuring = coverage.Coverage.current()
     if measuring is not None:
@@ -41,7 +45,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _end_file(item: pytest.Item) -> None:
     _write({"file": item.nodeid.partition("::")[0]})
-    # A program that a test of another file has traced would not be traced again: its lines would not be seen.
+    # A program that a test of another file has traced would not be traced again: its lines would
+    # not be seen.
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
 
@@ -58,7 +63,7 @@ def _cpu_seconds() -> float:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember tests that do not pass, in any of their parts; those that are skipped guard nothing."""
+    """Remember tests of which a part does not pass; those that are skipped guard nothing."""
     if not report.passed:
         _failed.add(report.nodeid)
 

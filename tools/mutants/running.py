@@ -17,7 +17,9 @@ BUDGET = (
     60.0  # seconds of tests per mutant, as recorded; a mutant that they do not notice has survived
 )
 MIRROR = 5  # tests of the mutated package count as this many times quicker
-KILLED, SURVIVED, HANGS = "killed", "survived", "timeout"
+KILLED = "killed"
+SURVIVED = "survived"
+HANGS = "timeout"
 
 
 class Mutant(NamedTuple):
@@ -39,7 +41,9 @@ class Verdict(NamedTuple):
 
 
 def _in_function(text: str, line: int) -> bool:
-    """Whether a line belongs to the body of a function: other lines run when the module is imported."""
+    """Whether a line belongs to the body of a function: other lines run when the module is
+    imported.
+    """
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS)]
     return any(node.body[0].lineno <= line <= (node.end_lineno or 0) for node in functions)
 
@@ -60,7 +64,8 @@ def mirrors(test: str, file: str) -> bool:
 def tests_for(covered: Map, file: str, line: int, text: str, budget: float) -> list[Test]:
     """The tests for a line, those first that ran it, quick ones first, as many as fit the budget.
 
-    A program that a test has traced is not traced again for the next, so the other tests of the same files follow.
+    A program that a test has traced is not traced again for the next, so the other tests of the
+    same files follow.
     """
     anywhere = covered.recorded(file, 0, text)
     exact = covered.recorded(file, line, text) if _in_function(text, line) else anywhere
@@ -93,7 +98,7 @@ def try_out(mutant: Mutant, tests: Sequence[Test], root: Path, tree: Path) -> Ve
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a source; its bytecode would be taken for that of a text as long from the same second."""
+    """Write a source; old bytecode would fit a text as long from the same second."""
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         compiled.unlink()
     file.write_text(text, "utf-8")
@@ -116,7 +121,9 @@ def _verdict(tests: list[str], seconds: float, root: Path, tree: Path) -> Verdic
 
 
 def patience(seconds: float) -> float:
-    """Seconds after which tests hang that usually compute for ``seconds``: more where other work shares the CPU."""
+    """Seconds after which tests hang that usually compute for ``seconds``: more where other work
+    shares the CPU.
+    """
     share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     return (30 + 3 * seconds) * share
 

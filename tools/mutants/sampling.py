@@ -1,4 +1,6 @@
-"""A seeded sample of mutants from all packages, in proportion to the errors that can be made in each."""
+"""A seeded sample of mutants from all packages, in proportion to the errors that can be made in
+each.
+"""
 
 import itertools
 import json
@@ -10,7 +12,8 @@ from tools.mutants.covering import digest
 from tools.mutants.mutations import Mutation
 from tools.mutants.running import Mutant
 
-# Where an error could change a published number, the study, what is beside the numbers; the rest is the library.
+# Where an error could change a published number, the study, what is beside the numbers; the rest is
+# the library.
 GROUPS = {
     "published": (
         "ital_paper/",
@@ -32,7 +35,9 @@ def group_of(file: str) -> str:
 
 
 def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
-    """Every mutation of the sources whose path contains ``only``; kept for files that stay the same."""
+    """Every mutation of the sources whose path contains ``only``; kept for files that stay the
+    same.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     kept = digest(Path(mutations.__file__).read_bytes())
     found = []
@@ -68,7 +73,8 @@ def shares(found: list[Mutation], n: int) -> dict[str, int]:
 def sample(root: Path, cache: Path, n: int, seed: int, only: str = "") -> list[Mutant]:
     """Draw mutants of every package, at most one per line.
 
-    The draw of a mutation depends on its own code only, so edits elsewhere leave most of the sample as it was.
+    The draw of a mutation depends on its own code only, so edits elsewhere leave most of the sample
+    as it was.
     """
     found = all_mutations(root, cache, only)
     ranked = sorted(found, key=lambda mutation: mutation.rank(seed))

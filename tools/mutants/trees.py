@@ -49,7 +49,9 @@ def copy_tree(root: Path, tree: Path) -> Path:
 
 
 def environment(root: Path, tree: Path) -> dict[str, str]:
-    """The environment in which a tree's own packages are imported; compiled programs are shared by all trees."""
+    """The environment in which a tree's own packages are imported; compiled programs are shared by
+    all trees.
+    """
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, [*sources_of(tree), HERE])),

@@ -144,7 +144,8 @@ def test_a_place_that_cannot_be_written_to_is_noticed_at_once(place, tmp_path, c
 
 def test_the_rules_of_equations_load_neither_jax_nor_tasks():
     code = (
-        "import sys; from ital_paper.cli.simplify import simplify; simplify('x + x = 1', steps=True);"
+        "import sys; from ital_paper.cli.simplify import simplify; simplify('x + x = 1', "
+        "steps=True);"
         "print([m for m in ('jax', 'ital.tasks', 'ital_paper.features') if m in sys.modules])"
     )
     out = subprocess.run(

@@ -1,4 +1,6 @@
-"""Regression, gaussian and IRL at the paper's settings end where independent runs of the same rules ended."""
+"""Regression, gaussian and IRL at the paper's settings end where independent runs of the same rules
+ended.
+"""
 
 import pytest
 
@@ -7,25 +9,38 @@ from ital import learners
 
 pytestmark = pytest.mark.usefixtures("fast")
 
-# Final distance / initial distance of an independent run, and the tolerance for a mean over 20 seeds: twice its
-# standard error plus the rounding of the numbers here. Uniform starts were run with 10 seeds.
+# Final distance / initial distance of an independent run, and the tolerance for a mean over 20
+# seeds: twice its standard error plus the rounding of the numbers here. Uniform starts were run
+# with 10 seeds.
 EXPECTED = {
     ("regression", "normal:0.1", "cooperative"): {
-        "batch": (0.58, 0.016), "imt": (0.28, 0.017), "ital": (0.014, 0.002), "ital-2": (0.076, 0.006),
+        "batch": (0.58, 0.016),
+        "imt": (0.28, 0.017),
+        "ital": (0.014, 0.002),
+        "ital-2": (0.076, 0.006),
     },
     ("gaussian", "normal:0.1", "cooperative"): {
-        "batch": (0.82, 0.010), "imt": (0.81, 0.010), "ital": (0.13, 0.009), "ital-5": (0.22, 0.023),
+        "batch": (0.82, 0.010),
+        "imt": (0.81, 0.010),
+        "ital": (0.13, 0.009),
+        "ital-5": (0.22, 0.023),
         "ital-2": (0.88, 0.013),
     },
     ("regression", "uniform", "cooperative"): {
-        "batch": (0.58, 0.016), "imt": (0.29, 0.019), "ital": (0.022, 0.0033), "ital-2": (0.108, 0.011),
+        "batch": (0.58, 0.016),
+        "imt": (0.29, 0.019),
+        "ital": (0.022, 0.0033),
+        "ital-2": (0.108, 0.011),
     },
     ("gaussian", "uniform", "cooperative"): {
-        "batch": (0.89, 0.008), "imt": (0.83, 0.009), "ital": (0.34, 0.021), "ital-2": (0.40, 0.025),
+        "batch": (0.89, 0.008),
+        "imt": (0.83, 0.009),
+        "ital": (0.34, 0.021),
+        "ital-2": (0.40, 0.025),
     },
     ("regression", "uniform", "adversarial"): {"imt": (0.997, 0.001), "ital": (0.048, 0.006)},
     ("gaussian", "uniform", "adversarial"): {"imt": (0.98, 0.007), "ital": (0.43, 0.019)},
-}  # fmt: skip
+}
 # final distance of IRL, and the tolerance for a mean over 10 seeds
 IRL = {
     ("irl-dense", "cooperative"): {"imt": (12.5, 0.2), "ital": (5.8, 0.4), "ital-2": (8.1, 0.4)},

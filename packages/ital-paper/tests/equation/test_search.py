@@ -12,7 +12,9 @@ from ital_paper.equation.network import Network, features_of
 
 
 def counts(codes):
-    """Features to follow by hand: lengths, numbers of fractions, and a number that depends on the whole text."""
+    """Features to follow by hand: lengths, numbers of fractions, and a number that depends on the
+    whole text.
+    """
     place = np.arange(1, codes.shape[1] + 1)
     columns = [
         (codes > 0).sum(axis=1),
@@ -91,7 +93,9 @@ def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, 
 
 
 def test_a_search_ends_after_thirty_steps(monkeypatch):
-    """A search of seven steps, cut at three: alone and with others it ends where it was after the third."""
+    """A search of seven steps, cut at three: alone and with others it ends where it was after the
+    third.
+    """
     assert _search.MOST_STEPS == 30
 
     def later_is_better(codes):

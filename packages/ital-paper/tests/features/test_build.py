@@ -1,3 +1,4 @@
+import functools
 import sys
 from unittest import mock
 
@@ -134,7 +135,7 @@ def test_tiny_imagenet_is_built_from_its_folders(tmp_path, monkeypatch):
         made.append(network)
         return mean_colours(network)
 
-    source = lambda *arguments: _build._extracted(make, lambda network: 16, *arguments)  # noqa: E731
+    source = functools.partial(_build._extracted, make, lambda network: 16)
     monkeypatch.setitem(_build.KINDS, "tiny-imagenet", kind._replace(source=source))
     folder = data.write_tiny_imagenet(tmp_path / "data")
     loaded = features.load(features.build("tiny-imagenet", folder, tmp_path / "t.npz", epochs=30))

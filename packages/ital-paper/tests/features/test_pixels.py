@@ -19,7 +19,9 @@ def test_pictures_are_halved_by_means():
 
 
 def test_rows_are_those_of_the_features_built_with_the_same_seed(tmp_path, monkeypatch):
-    """One network determines the rows; it is trained as long as in other tests, so that they share programs."""
+    """One network determines the rows; it is trained as long as in other tests, so that they share
+    programs.
+    """
     monkeypatch.setitem(_build.KINDS, "mnist", _build.KINDS["mnist"]._replace(networks=("24",)))
     folder = data.write_mnist(tmp_path / "data", train=300)
     pixels = features.load(
@@ -66,7 +68,9 @@ def test_without_data_it_says_where_to_get_it(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("only_shipped_features")
 def test_shipped_pictures_are_paired_with_the_shipped_features():
-    """Row by row, not only class by class: pictures of one digit explain what the networks make of that digit."""
+    """Row by row, not only class by class: pictures of one digit explain what the networks make of
+    that digit.
+    """
     file = features.find("mnist-pixels")
     assert file.stat().st_size < 2_000_000
     pixels, networks = features.load(file), features.load(features.find("mnist"))

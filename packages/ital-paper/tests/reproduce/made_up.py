@@ -27,11 +27,12 @@ def blocks_of(name, context):
 
 
 def various(teacher="cooperative", *, rough=1.0, **shares):
-    """Experiments that differ in their seeds, steps, starts and values, and in what a claim says about them.
+    """Experiments that differ in their seeds, steps, starts and values, and in what a claim says
+    about them.
 
-    Between the first and the last, the lead of the aware methods and of IMT shrinks to nothing: a claim holds on
-    some and fails on others, and so do its parts on the seeds of one. ``shares`` are the distances left in the first
-    experiment; ``rough`` scales the noise.
+    Between the first and the last, the lead of the aware methods and of IMT shrinks to nothing: a
+    claim holds on some and fails on others, and so do its parts on the seeds of one. ``shares`` are
+    the distances left in the first experiment; ``rough`` scales the noise.
     """
     first = PAPER | shares
     made = []
@@ -70,7 +71,9 @@ def both_starts(left=None, other=None, **options):
 
 
 def theory(*, held=1.0, violations=0.0, error=0.01):
-    """A theory panel in which the aware step is the better one on a share of the steps at the largest β."""
+    """A theory panel in which the aware step is the better one on a share of the steps at the
+    largest β.
+    """
     return {
         "guarantee": {
             "beta": [1.0, 1e6, 1e12],

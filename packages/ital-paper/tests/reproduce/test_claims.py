@@ -29,7 +29,9 @@ def pair(left, other=None):
 
 
 def study(difference, **others):
-    """All measures with the same difference between robots, except those named; none in distances after one step."""
+    """All measures with the same difference between robots, except those named; none in distances
+    after one step.
+    """
     differences = dict.fromkeys(("distance_last", "policy_tv_last", "reward"), difference) | others
     rows = [
         {

@@ -1,7 +1,8 @@
-"""Every number of a claim, computed a second time from tables with labels, on experiments that differ in everything.
+"""Every number of a claim, computed a second time from tables with labels, on experiments that
+differ in everything.
 
-Seeds, steps, methods and tasks have different sizes and different values, and each claim holds on some experiments
-and fails on others: an axis, a sign or a step that is wrong changes a number here.
+Seeds, steps, methods and tasks have different sizes and different values, and each claim holds on
+some experiments and fails on others: an axis, a sign or a step that is wrong changes a number here.
 """
 
 import itertools
@@ -42,7 +43,8 @@ def lead(evidence, first, second, metric=None, where=None):
     test = t_test(ours - theirs)
     better = wins(-ours, -theirs) if more_is_better else wins(ours, theirs)
     numbers = (
-        f"{label(evidence, first)} {number(ours.mean())}, {label(evidence, second)} {number(theirs.mean())}; "
+        f"{label(evidence, first)} {number(ours.mean())}, {label(evidence, second)} "
+        f"{number(theirs.mean())}; "
         f"difference {signed(test.mean)}{interval(test)}, P(improvement) {better:.2f}"
     )
     of_main = (metric or main(evidence)) == main(evidence)
@@ -74,7 +76,10 @@ def imt_is_better(evidence):
     both = together(lead(evidence, "imt", "batch"), lead(evidence, "imt", "sgd"))
     left = {method: kept(evidence, method).mean() for method in ("batch", "imt", "ital")}
     gain, more = left["batch"] - left["imt"], left["imt"] - left["ital"]
-    words = f"gain over Batch {signed(gain)} of the initial distance; ITAL's gain over IMT {signed(more)}"
+    words = (
+        f"gain over Batch {signed(gain)} of the initial distance; "
+        f"ITAL's gain over IMT {signed(more)}"
+    )
     yield both._replace(holds=both.holds and gain < more, numbers=f"{both.numbers}. {words}")
 
 
@@ -126,7 +131,8 @@ def ital_converges(evidence):
     late_step = min(rows.columns, key=lambda step: abs(step - 0.75 * end))
     left, late = kept(evidence, "ital").mean(), ((rows[late_step] - rows[end]) / rows[0]).mean()
     numbers = (
-        f"share of the initial distance left {left:.3f}, gained in the last quarter {signed(late)}; "
+        f"share of the initial distance left {left:.3f}, gained in the last quarter "
+        f"{signed(late)}; "
         f"steps to 50 %, 10 %, 1 %: {', '.join(reached(rows, level) for level in (0.5, 0.1, 0.01))}"
     )
     yield check(evidence, left <= 0.5 and -0.05 <= late <= 0.05, numbers, left)
@@ -135,7 +141,10 @@ def ital_converges(evidence):
 def adversary(evidence):
     naive, aware = (1 - kept(evidence, method).mean() for method in ("imt", "ital"))
     ahead = lead(evidence, "ital", "imt")
-    numbers = f"share of the initial distance gained: IMT {signed(naive)}, ITAL {signed(aware)}. {ahead.numbers}"
+    numbers = (
+        f"share of the initial distance gained: IMT {signed(naive)}, ITAL {signed(aware)}. "
+        f"{ahead.numbers}"
+    )
     yield ahead._replace(holds=ahead.holds and naive < 0.1 < aware, numbers=numbers)
 
 
@@ -279,7 +288,10 @@ def test_the_study_of_random_teachers_is_judged_robot_by_robot():
     for name, robots in arms.items():
         fell, naive = np.array(robots["aware"]), np.array(robots["naive"])
         holds, words = no_gain(-fell, -naive)
-        numbers = f"distance fell by {number(fell.mean())} (ITAL) and {number(naive.mean())} (IMT), simulated. {words}"
+        numbers = (
+            f"distance fell by {number(fell.mean())} (ITAL) and {number(naive.mean())} (IMT), "
+            f"simulated. {words}"
+        )
         expected.append(Check(f"map {name}", STUDY, holds, numbers))
     same(found, expected)
     assert {one.holds for one in found} == {True, False}
@@ -300,7 +312,8 @@ def test_the_claim_of_the_study_reads_every_row():
             f"map {row['map']}, {measures[row['outcome']]}",
             STUDY,
             row["difference"] > 0,
-            f"{measures[row['outcome']]}: {number(row['mean_first'])} (ITAL) and {number(row['mean_second'])} (IMT); "
+            f"{measures[row['outcome']]}: {number(row['mean_first'])} (ITAL) and "
+            f"{number(row['mean_second'])} (IMT); "
             f"difference {signed(row['difference'])}, simulated",
             row["difference"] if row["outcome"] == "distance_last" else np.nan,
             row["p"],
@@ -333,7 +346,8 @@ def test_the_theorem_is_judged_at_the_largest_beta():
         ("mnist-20", STARTS[0], True, 0.9992),
     ]
     assert found[1].numbers == (
-        "conditions hold on 41 of 51 sampled steps; the aware step is the better one on 99.8 % of these at "
+        "conditions hold on 41 of 51 sampled steps; the aware step is the better one on 99.8 % of "
+        "these at "
         "β = 1×10¹², on 40.0 % at β = 1×10⁶, where the step overshoots"
     )
 
@@ -374,7 +388,9 @@ def test_only_runs_of_the_papers_size_are_timed(options, judged):
 
 
 def test_tuned_methods_are_compared_on_their_seeds():
-    """The tuned methods have the same seeds; test_tuning.py of ital compares how the best are found."""
+    """The tuned methods have the same seeds; test_tuning.py of ital compares how the best are
+    found.
+    """
     places = (
         Condition(STARTS[0], "regression", "cooperative"),
         Condition(STARTS[1], "gaussian", "cooperative"),
@@ -482,7 +498,8 @@ def test_a_summary_names_six_places_and_counts_the_rest():
     checks += [Check("elsewhere", STARTS[1], False, "")]
     summary = Finding("claim", "source", "rule", "holds in part", "times", checks).summary
     assert summary == (
-        "Uniform start: 1 of 9, not on place 1, place 2, place 3, place 4, place 5, place 6 and 2 more. "
+        "Uniform start: 1 of 9, not on place 1, place 2, place 3, place 4, place 5, place 6 and 2 "
+        "more. "
         "Normal:0.1 start: 0 of 1. Times: 0 to 8.00, median 4.00."
     )
 

@@ -28,7 +28,8 @@ lost = made_up:nothing
 LIST_SECTIONS = """
 import json
 from ital_paper.report.sections import SECTIONS, all_sections
-print(json.dumps([[one.title, one.build(None)[0]["words"]] for one in all_sections()[len(SECTIONS):]]))
+others = all_sections()[len(SECTIONS):]
+print(json.dumps([[one.title, one.build(None)[0]["words"]] for one in others]))
 """
 
 

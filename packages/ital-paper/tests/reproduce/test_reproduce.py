@@ -73,7 +73,9 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
 
 
 def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path):
-    """Two tasks in two processes: the same numbers as here, the first figure and a page before the end."""
+    """Two tasks in two processes: the same numbers as here, the first figure and a page before the
+    end.
+    """
     scale = SMALL._replace(theory=(), sweeps=(), random=())
     monkeypatch.setattr(_work, "QUICK", scale)
     monkeypatch.setattr(plan, "STARTS", STARTS[:1])

@@ -81,14 +81,24 @@ def test_the_table_of_an_experiment(i):
         ours = last(evidence, method)
         test = t_test(ours - (theirs if method != "imt" else 0.0))
         against = (
-            signed(test.mean), f"{number(test.low)} … {number(test.high)}", p_value(test.p), f"{wins(ours, theirs):.2f}"
-        )  # fmt: skip
-        rows.append([
-            method.upper(), spread(ours), bootstrap(ours, np.mean), number(middle(ours)), bootstrap(ours, middle),
-            *(("–",) * 4 if method == "imt" else against),
-            *(reached(table(evidence, method), level) for level in (0.5, 0.1, 0.01)),
-            spread(last(evidence, method, "loss")), spread(last(evidence, method, "accuracy"), QUESTIONS),
-        ])  # fmt: skip
+            signed(test.mean),
+            f"{number(test.low)} … {number(test.high)}",
+            p_value(test.p),
+            f"{wins(ours, theirs):.2f}",
+        )
+        rows.append(
+            [
+                method.upper(),
+                spread(ours),
+                bootstrap(ours, np.mean),
+                number(middle(ours)),
+                bootstrap(ours, middle),
+                *(("–",) * 4 if method == "imt" else against),
+                *(reached(table(evidence, method), level) for level in (0.5, 0.1, 0.01)),
+                spread(last(evidence, method, "loss")),
+                spread(last(evidence, method, "accuracy"), QUESTIONS),
+            ]
+        )
     assert shown["rows"] == rows
     assert shown["heads"][1] == main(evidence).replace("_", " ")
     end = evidence.curves["step"].values.max()
@@ -310,9 +320,16 @@ def test_settings_and_times(context):
     ]
     assert len(set(seconds)) == 2
     assert row == [
-        "gaussian", "±5000", f"{one.curves.attrs['lr']:g}", "20", "2000", "8", "uniform, normal:0.1", "6",
+        "gaussian",
+        "±5000",
+        f"{one.curves.attrs['lr']:g}",
+        "20",
+        "2000",
+        "8",
+        "uniform, normal:0.1",
+        "6",
         catalogue.duration(sum(seconds)),
-    ]  # fmt: skip
+    ]
     assert other.curves.attrs["seconds"] > one.curves.attrs["seconds"]
     everything = sum(evidence.curves.attrs["seconds"] for evidence in experiments)
     assert f"over all calls: {everything / 3600:.1f} h." in remarks["lines"][-1]
@@ -420,10 +437,15 @@ def test_theory_tables(panels):
     for (start, task), panel in panels.items():
         held, sharp, premises = panel["guarantee"], panel["sharpness"], panel["premises"]
         assert sampled.pop(0) == [
-            task, start, share(held["held"] / held["steps"]), share(held["where_held"][2]),
-            share(panel["monotonicity_violations"], 2), number(np.median(sharp["auto"])), f"{sharp['task_beta']:g}",
+            task,
+            start,
+            share(held["held"] / held["steps"]),
+            share(held["where_held"][2]),
+            share(panel["monotonicity_violations"], 2),
+            number(np.median(sharp["auto"])),
+            f"{sharp['task_beta']:g}",
             number(sharp["at_task_beta"]),
-        ]  # fmt: skip
+        ]
         for i, beta in enumerate(("50", "5000 (task's)", "15000")):
             own = panel["taught"]
             shown = share(own["conditions"][i]), share(own["improved"][i]), number(own["left"][i])
@@ -432,11 +454,14 @@ def test_theory_tables(panels):
         fails += ["monotonicity"] * (panel["monotonicity_violations"] > 0.01)
         fails += ["convexity"] * (premises["convexity_violations"] > 0.01)
         assert corollary.pop(0) == [
-            task, start, *(number(premises[name]) for name in PREMISES),
-            share(panel["monotonicity_violations"], 2), share(premises["convexity_violations"], 1),
+            task,
+            start,
+            *(number(premises[name]) for name in PREMISES),
+            share(panel["monotonicity_violations"], 2),
+            share(premises["convexity_violations"], 1),
             "–" if panel["teaching_risk"] is None else number(panel["teaching_risk"]),
             f"fails: {', '.join(fails)}" if fails else "may hold",
-        ]  # fmt: skip
+        ]
     assert not sampled
     assert not corollary
     assert (theorem.MOST_ERROR, theorem.MOST_VIOLATIONS) == (0.1, 0.01)

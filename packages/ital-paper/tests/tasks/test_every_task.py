@@ -1,4 +1,6 @@
-"""The contract of every task (tests/contract.py), kept by those of the paper, with small feature files."""
+"""The contract of every task (tests/contract.py), kept by those of the paper, with small feature
+files.
+"""
 
 import functools
 

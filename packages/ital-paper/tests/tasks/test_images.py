@@ -28,7 +28,9 @@ def only_shipped_features(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_views_are_paired_and_targets_are_the_last_layers(name):
-    """The teacher's optimum predicts the labels in the teacher's view, the learner's in its own, on the same rows."""
+    """The teacher's optimum predicts the labels in the teacher's view, the learner's in its own, on
+    the same rows.
+    """
     task = tasks.make(name)
     world = task.world(0)
     least = 0.6 if name.startswith("tiny") else 0.9

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_taught_values_approach_the_target(small):
 
 
 def test_an_interrupted_run_with_exams_ends_like_one_that_was_not(tmp_path, monkeypatch):
-    register = lambda **options: paper_tasks.simplification(40, equations=1, **options)  # noqa: E731
+    register = functools.partial(paper_tasks.simplification, 40, equations=1)
     monkeypatch.setitem(tasks.REGISTRY, "equation-40", register)
     settings = experiments.Settings(task="equation-40", methods=("imt", "ital"), seeds=1, steps=30)
     whole = experiments.run(settings, tmp_path / "whole")

@@ -128,7 +128,7 @@ def _mean_left(evidence: Evidence, method: str) -> float:
 
 
 def _judged_metric(evidence: Evidence, metric: str) -> str:
-    """Return the metric that judges a panel: for the distance, the one without its constant part."""
+    """Return the metric that judges a panel: the distance is judged by the main metric."""
     return evidence.main if metric == "distance" else metric
 
 
@@ -164,7 +164,9 @@ def imt_is_better(data: Data) -> Iterable[Check]:
 
 
 def ital_is_best(data: Data) -> Iterable[Check]:
-    """On every metric of the task's figure, ITAL ends better than the best of Batch, SGD and IMT."""
+    """On every metric of the task's figure, ITAL ends better than the best of Batch, SGD and
+    IMT.
+    """
     for evidence in data.every("cooperative", *BASELINES, "ital"):
         for panel in evidence.panels():
             metric = _judged_metric(evidence, panel)
@@ -208,8 +210,11 @@ def more_is_faster(data: Data) -> Iterable[Check]:
 
 def _mean_distances(evidence: Evidence) -> np.ndarray:
     """Return the mean over the run of the share of the distance left, (method, seed)."""
-    curves = [evidence.curve(method)[1] for method in METHODS_BY_VIEW]
-    return np.stack([(values / values[:, :1]).mean(axis=1) for values in curves])
+    areas = []
+    for method in METHODS_BY_VIEW:
+        _, values = evidence.curve(method)  # (seed, step)
+        areas.append((values / values[:, :1]).mean(axis=1))
+    return np.stack(areas)
 
 
 def ital_converges(data: Data) -> Iterable[Check]:
@@ -335,7 +340,8 @@ def adversary(data: Data) -> Iterable[Check]:
     than IMT.
     """
     for evidence in data.every("adversarial", "imt", "ital"):
-        naive, aware = (float(1 - np.mean(evidence.left(name))) for name in ("imt", "ital"))
+        naive = 1 - _mean_left(evidence, "imt")
+        aware = 1 - _mean_left(evidence, "ital")
         check = closer(evidence, "ital", "imt")
         numbers = (
             f"share of the initial distance gained: IMT {signed(naive)}, ITAL {signed(aware)}. "
@@ -385,7 +391,8 @@ def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
     gains = test.difference < 0 and test.p < LEVEL
     ratio, p = statistics.spread_ratio(aware, naive)
     varies_more = bool(ratio > 1 and p < LEVEL)
-    return not gains and varies_more, f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
+    spread = f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
+    return not gains and varies_more, spread
 
 
 # ---- the study ----
@@ -466,7 +473,13 @@ SUPPLEMENT = "supplement"
 OURS = "our question"
 
 
-def _claim(claim: str, source: str, rule: Rule, value: str, without: str = NO_DATA) -> Claim:
+def _claim(
+    claim: str,
+    source: str,
+    rule: Rule,
+    value: str,
+    without: str = NO_DATA,
+) -> Claim:
     """Make a claim from a rule, whose docstring is the rule in words."""
     in_words = " ".join((rule.__doc__ or "").split())
     return Claim(claim, source, in_words, rule, value, without)

@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
     @property
     def tallies(self) -> list[Tally]:
-        """Tallies for both starts, whether or not the claim was checked there, and for the study."""
+        """Tallies for both starts, even if only one was checked, and for the study."""
         starts = dict.fromkeys(check.start for check in self.checks)
         if any(start in STARTS for start in starts):
             # A start without checks gets a tally of zero, which the report shows as "not run".
@@ -114,8 +114,7 @@ class Finding(NamedTuple):
         if self.p is not None:
             largest = p_equals(self.p).replace("=", "≤")
             sentences.append(f"paired tests where it holds: p {largest}")
-        # capitalize() would turn the other letters of a sentence into small ones.
-        return ". ".join(sentence[0].upper() + sentence[1:] for sentence in sentences) + "."
+        return " ".join(f"{_capitalised(sentence)}." for sentence in sentences)
 
     def row(self) -> dict[str, Any]:
         """The finding as plain data."""
@@ -134,6 +133,11 @@ class Finding(NamedTuple):
             "p": largest_p,
             "checks": [_check_row(check) for check in self.checks],
         }
+
+
+def _capitalised(sentence: str) -> str:
+    # capitalize() would turn the other letters into small ones.
+    return sentence[0].upper() + sentence[1:]
 
 
 def _tally_start(start: str, checks: Sequence[Check]) -> Tally:

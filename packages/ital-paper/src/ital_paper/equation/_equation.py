@@ -12,7 +12,7 @@ Monomial = tuple[int, int, int]
 DEGREE = 4
 LONGEST = 173  # characters of an equation's text
 MONOMIALS: tuple[Monomial, ...] = tuple(
-    degrees for degrees in itertools.product(range(DEGREE + 1), repeat=3) if sum(degrees) <= DEGREE
+    (x, y, z) for x, y, z in itertools.product(range(DEGREE + 1), repeat=3) if x + y + z <= DEGREE
 )
 
 
@@ -34,7 +34,9 @@ class Term(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """Ordered terms on both sides; a side without terms is 0. Equations are equal if their texts are.
+    """Ordered terms on both sides; a side without terms is 0.
+
+    Equations are equal if their texts are.
 
     Attributes:
         left: terms of the left side.
@@ -96,12 +98,20 @@ def latex(equation: Equation) -> str:
     return _write_sides(equation, r"\frac{{{}}}{{{}}}", "^{{{}}}")
 
 
-def _write_sides(equation: Equation, fraction: str, power: str) -> str:
+def _write_sides(
+    equation: Equation,
+    fraction: str,
+    power: str,
+) -> str:
     """Write an equation with these formats of a fraction and of a power."""
     return " = ".join(_write_side(side, fraction, power) for side in equation)
 
 
-def _write_side(side: tuple[Term, ...], fraction: str, power: str) -> str:
+def _write_side(
+    side: tuple[Term, ...],
+    fraction: str,
+    power: str,
+) -> str:
     if not side:
         return "0"
     first, *others = side
@@ -114,7 +124,11 @@ def _write_side(side: tuple[Term, ...], fraction: str, power: str) -> str:
     return written
 
 
-def _write_size(term: Term, fraction: str, power: str) -> str:
+def _write_size(
+    term: Term,
+    fraction: str,
+    power: str,
+) -> str:
     """Write a term without its sign, and without a coefficient or exponent of 1."""
     letters = ""
     for letter, degree in zip("xyz", term.monomial, strict=True):

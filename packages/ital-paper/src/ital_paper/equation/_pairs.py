@@ -53,7 +53,11 @@ class Trajectories(NamedTuple):
     operations: list[str]
 
 
-def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories:
+def some_trajectories(
+    seed: int,
+    chunk: int,
+    count: int = CHUNK,
+) -> Trajectories:
     """Return a chunk of trajectories; the same seed and chunk always give the same ones."""
     rng = np.random.default_rng([seed, chunk])
     texts: list[str] = []
@@ -67,7 +71,12 @@ def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories
     return Trajectories(texts, starts, operations)
 
 
-def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
+def generate_trajectories(
+    count: int,
+    *,
+    seed: int = 0,
+    workers: int = 1,
+) -> Iterator[Trajectories]:
     """Generate trajectories in chunks of 1000; the result does not depend on the number of workers.
 
     Args:
@@ -105,7 +114,13 @@ class Pairs(NamedTuple):
     operations: list[str]
 
 
-def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
+def some_pairs(
+    seed: int,
+    chunk: int,
+    count: int = CHUNK,
+    *,
+    times: int = 1,
+) -> Pairs:
     """Return the pairs of a chunk of trajectories.
 
     There are two kinds of positives: each state below the next, and each state below one drawn
@@ -146,7 +161,11 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
                 pairs.append((along[i], index(written), OTHER, operation))
     high, low, kinds, operations = zip(*pairs, strict=True)
     return Pairs(
-        list(index_of), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations)
+        texts=list(index_of),
+        high=np.asarray(high),
+        low=np.asarray(low),
+        kinds=np.asarray(kinds),
+        operations=list(operations),
     )
 
 
@@ -158,7 +177,8 @@ def _others(
     There are at most as many as asked for.
     """
     steps = [step for step in distinct_steps(equation) if step.equation != following]
-    shuffled: Iterator[Rewrite] = (steps[i] for i in rng.permutation(len(steps)).tolist())
+    order = rng.permutation(len(steps)).tolist()
+    shuffled: Iterator[Rewrite] = (steps[i] for i in order)
     # Texts are written only until there are enough: most successors never need one.
     written = ((text(step.equation), step.operation) for step in shuffled)
     short = (other for other in written if len(other[0]) <= LONGEST)

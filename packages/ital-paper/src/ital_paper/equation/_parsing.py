@@ -62,18 +62,30 @@ def parse(written: str) -> Equation:
 
 def _with_carets(written: str) -> str:
     """Write x² as x^2, so that a digit after a letter is always a superscript."""
-    return re.sub("[²³⁴]", lambda match: "^" + str("²³⁴".index(match[0]) + 2), written)
+    for superscript, digit in zip("²³⁴", "234", strict=True):
+        written = written.replace(superscript, f"^{digit}")
+    return written
 
 
-def _unreadable(source: str, position: int, fault: str) -> InputError:
+def _unreadable(
+    source: str,
+    position: int,
+    fault: str,
+) -> InputError:
     """Make the error for a fault at a position, with the text around it."""
-    near = source[max(0, position - 8) : position] + "»" + source[position : position + 8]
+    before = source[max(0, position - 8) : position]
+    after = source[position : position + 8]
+    near = f"{before}»{after}"
     return InputError(
         f"cannot read the equation at character {position + 1} ({near.strip()}): {fault}"
     )
 
 
-def _parse_side(source: str, position: int, end: int) -> tuple[Term, ...]:
+def _parse_side(
+    source: str,
+    position: int,
+    end: int,
+) -> tuple[Term, ...]:
     """Read the terms between two positions."""
     terms: list[Term] = []
     first = position = _skip_spaces(source, position, end)
@@ -98,7 +110,13 @@ def _parse_side(source: str, position: int, end: int) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def _sign(source: str, position: int, end: int, *, first: bool) -> tuple[int, int]:
+def _sign(
+    source: str,
+    position: int,
+    end: int,
+    *,
+    first: bool,
+) -> tuple[int, int]:
     """Read a sign, which only the first term may lack; return it and where it ends."""
     if position < end and source[position] in "+-":
         sign = 1 if source[position] == "+" else -1
@@ -109,7 +127,11 @@ def _sign(source: str, position: int, end: int, *, first: bool) -> tuple[int, in
     return 1, position
 
 
-def _coefficient(source: str, position: int, end: int) -> tuple[int, int, int]:
+def _coefficient(
+    source: str,
+    position: int,
+    end: int,
+) -> tuple[int, int, int]:
     """Read a coefficient; return its numerator, its denominator, and where it ends.
 
     A term without one has the coefficient 1.
@@ -138,7 +160,11 @@ def _fraction(source: str, number: re.Match[str]) -> tuple[int, int]:
     return int(above), int(below or 1)
 
 
-def _monomial(source: str, position: int, end: int) -> tuple[Monomial, int]:
+def _monomial(
+    source: str,
+    position: int,
+    end: int,
+) -> tuple[Monomial, int]:
     """Read the letters of a term with their powers; return their degrees and where they end."""
     degrees = {"x": 0, "y": 0, "z": 0}
     while power := _POWER.match(source, position, end):
@@ -159,13 +185,21 @@ def _monomial(source: str, position: int, end: int) -> tuple[Monomial, int]:
     return (degrees["x"], degrees["y"], degrees["z"]), position
 
 
-def _beyond(source: str, position: int, end: int) -> str:
+def _beyond(
+    source: str,
+    position: int,
+    end: int,
+) -> str:
     """Explain text that no polynomial contains, if it is recognised."""
     rest = source[position:end]
     return next((fault for pattern, fault in _BEYOND if re.match(pattern, rest)), "")
 
 
-def _skip_spaces(source: str, position: int, end: int) -> int:
+def _skip_spaces(
+    source: str,
+    position: int,
+    end: int,
+) -> int:
     while position < end and source[position].isspace():
         position += 1
     return position

@@ -109,7 +109,12 @@ def _repeated(equation: Equation) -> tuple[int, int] | None:
     return indices[-2], indices[-1]
 
 
-def _factor(equation: Equation, index: int, first: int, second: int) -> int:
+def _factor(
+    equation: Equation,
+    index: int,
+    first: int,
+    second: int,
+) -> int:
     """Return the factor that makes a term's denominator the least common multiple of both.
 
     An integer is not scaled: ``scale`` skips it, and ``merge`` takes it as it is.

@@ -96,18 +96,23 @@ class Explorer:
         self._row_of.update(zip(unknown, range(first, last), strict=True))
 
     def _make_room(self, rows: int, phi: np.ndarray) -> None:
-        """Let the memory hold so many rows of features like ``phi``."""
+        """Let the memory hold a number of rows of features like ``phi``."""
         if rows <= len(self._phi):
             return
         # Twice as many as now, so that rows are seldom copied.
-        grown = np.empty((max(2 * len(self._phi), rows), phi.shape[1]), phi.dtype)
+        size = max(2 * len(self._phi), rows)
+        grown = np.empty((size, phi.shape[1]), phi.dtype)
         used = len(self._row_of)
         if used:
             grown[:used] = self._phi[:used]
         self._phi = grown
 
 
-def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Rewrite]:
+def greedy(
+    explorer: Explorer,
+    weights: np.ndarray,
+    equation: Equation,
+) -> list[Rewrite]:
     """Return the steps (at most 30) of one search with one value function w (d,).
 
     Args:

@@ -30,8 +30,14 @@ class Convolution(eqx.Module):
     weight: Array
     bias: Array
 
-    def __init__(self, width: int, inputs: int, outputs: int, key: PRNGKeyArray) -> None:
-        # He's initialisation: outputs have about the variance of inputs.
+    def __init__(
+        self,
+        width: int,
+        inputs: int,
+        outputs: int,
+        key: PRNGKeyArray,
+    ) -> None:
+        # Kaiming initialisation: outputs have about the variance of inputs.
         scale = (2 / ((1 + SLOPE**2) * width * inputs)) ** 0.5
         self.weight = scale * jax.random.normal(key, (width, inputs, outputs))
         self.bias = jnp.zeros(outputs)
@@ -83,7 +89,8 @@ class Network(eqx.Module):
 
     def __call__(self, codes: Array) -> Array:
         """Return φ (B, d) of encoded texts (B, 173); padding is a row of zeros."""
-        x = jnp.concatenate([jnp.zeros_like(self.embedding[:1]), self.embedding])[codes]
+        padding = jnp.zeros_like(self.embedding[:1])
+        x = jnp.concatenate([padding, self.embedding])[codes]
         for layer, convolution in enumerate(self.convolutions):
             x = convolution(x)
             if _is_pooled(layer):
@@ -104,7 +111,12 @@ def _is_pooled(layer: int) -> bool:
 
 
 @eqx.filter_jit
-def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array) -> Array:
+def _two_layers(
+    first: Convolution,
+    second: Convolution,
+    x: Array,
+    inside: Array,
+) -> Array:
     """Apply two convolutions and a pool to windows that are just wide enough for one output.
 
     Positions beyond the ends of a text count as 0 in a convolution, and are ignored by a pool.
@@ -124,7 +136,8 @@ def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array
         x = second(jnp.where(inside[:, beside:-beside, None], x, 0), "VALID")
         # Two positions are left, and the pool takes the larger one.
         middle = inside.shape[1] // 2
-        return jnp.where(inside[:, middle, None], jnp.maximum(x[:, 0], x[:, 1]), x[:, 0])
+        larger = jnp.maximum(x[:, 0], x[:, 1])
+        return jnp.where(inside[:, middle, None], larger, x[:, 0])
 
 
 @eqx.filter_jit
@@ -150,7 +163,8 @@ def _in_parts(
         part = slice(begin, begin + at_once)
         used = len(rows[part])
         # The last part is filled up with row 0, whose outputs are cut off again.
-        filled, *more = (np.pad(a[part], ((0, at_once - used), (0, 0))) for a in (rows, *others))
+        missing = ((0, at_once - used), (0, 0))
+        filled, *more = (np.pad(array[part], missing) for array in (rows, *others))
         outputs.append(np.asarray(function(table[filled], *more))[:used])
     return np.concatenate(outputs)
 
@@ -255,7 +269,11 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
     return features
 
 
-def _keys(windows: np.ndarray, positions: Sequence[int], bits: int) -> np.ndarray:
+def _keys(
+    windows: np.ndarray,
+    positions: Sequence[int],
+    bits: int,
+) -> np.ndarray:
     """Return a number for each window (N, W, width) that no other window has."""
     parts = [windows[:, :, position] << bits * i for i, position in enumerate(positions)]
     return np.ravel(sum(parts))
@@ -301,8 +319,14 @@ def to_weights(network: Network) -> dict[str, np.ndarray]:
     return {f"{i:02}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(network))}
 
 
-def from_weights(features: int, weights: Mapping[str, np.ndarray], prefix: str = "") -> Network:
+def from_weights(
+    features: int,
+    weights: Mapping[str, np.ndarray],
+    prefix: str = "",
+) -> Network:
     """Return the network rebuilt from the arrays of :func:`to_weights`."""
-    shapes, tree = jax.tree.flatten(eqx.filter_eval_shape(Network, features, jax.random.key(0)))
+    # Only the shapes are needed, not random weights.
+    empty = eqx.filter_eval_shape(Network, features, jax.random.key(0))
+    shapes, tree = jax.tree.flatten(empty)
     leaves = [jnp.asarray(weights[f"{prefix}{i:02}"]) for i in range(len(shapes))]
     return jax.tree.unflatten(tree, leaves)

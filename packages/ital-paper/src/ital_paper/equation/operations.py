@@ -40,7 +40,11 @@ def _with(equation: Equation, index: int, *terms: Term) -> Equation:
     return Equation(left, right[:index] + terms + right[index + 1 :])
 
 
-def scale(equation: Equation, index: int, factor: int) -> Equation | None:
+def scale(
+    equation: Equation,
+    index: int,
+    factor: int,
+) -> Equation | None:
     """Multiply numerator and denominator of a fraction by ``factor``."""
     numerator, denominator, monomial = _terms(equation)[index]
     if denominator == 1 or factor < 2:
@@ -86,29 +90,45 @@ def _each(equation: Equation, change: Callable[[Term], Term]) -> Equation:
     return Equation(tuple(map(change, equation.left)), tuple(map(change, equation.right)))
 
 
-def move_within_left(equation: Equation, index: int, to: int) -> Equation:
+def move_within_left(
+    equation: Equation,
+    index: int,
+    to: int,
+) -> Equation:
     """Move a term of the left side to position ``to`` of the left side."""
     left, right = equation
     rest = left[:index] + left[index + 1 :]
     return Equation((*rest[:to], left[index], *rest[to:]), right)
 
 
-def move_to_left(equation: Equation, index: int, to: int) -> Equation:
+def move_to_left(
+    equation: Equation,
+    index: int,
+    to: int,
+) -> Equation:
     """Move the term at ``index`` of the right side to position ``to`` of the left.
 
     Its sign is flipped.
     """
     left, right = equation
-    return Equation((*left[:to], -right[index], *left[to:]), right[:index] + right[index + 1 :])
+    moved = -right[index]
+    rest = right[:index] + right[index + 1 :]
+    return Equation((*left[:to], moved, *left[to:]), rest)
 
 
 def move_to_right(equation: Equation, index: int) -> Equation:
     """Move a left term to the front of the right side, with its sign flipped."""
     left, right = equation
-    return Equation(left[:index] + left[index + 1 :], (-left[index], *right))
+    moved = -left[index]
+    rest = left[:index] + left[index + 1 :]
+    return Equation(rest, (moved, *right))
 
 
-def merge(equation: Equation, first: int, second: int) -> Equation | None:
+def merge(
+    equation: Equation,
+    first: int,
+    second: int,
+) -> Equation | None:
     """Add two terms of one monomial, the first of which comes first.
 
     The sum, in lowest terms, replaces the first; a zero sum removes both. Their denominators must

@@ -77,6 +77,7 @@ class Evidence:
         return self._read[key]
 
     def _extract_curve(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+        # Slow metrics are measured at some of the recorded steps only.
         columns = measured(self.curves, metric)
         lanes = computed(self.curves, method)
         values = lanes[metric].transpose("seed", "step").values[:, columns].astype(float)
@@ -172,11 +173,21 @@ class Data:
             if evidence.has(*methods):
                 yield evidence
 
-    def get(self, start: str, task: str, teacher: str) -> Evidence | None:
+    def get(
+        self,
+        start: str,
+        task: str,
+        teacher: str,
+    ) -> Evidence | None:
         """Return one experiment, or None if there are no results."""
         return self.experiments.get(Condition(start, task, teacher))
 
-    def of_tasks(self, tasks: Iterable[str], start: str, teacher: str) -> list[Evidence]:
+    def of_tasks(
+        self,
+        tasks: Iterable[str],
+        start: str,
+        teacher: str,
+    ) -> list[Evidence]:
         """Return the experiments on these tasks that have results, in the order of the tasks."""
         found = (self.get(start, task, teacher) for task in tasks)
         return [evidence for evidence in found if evidence is not None]

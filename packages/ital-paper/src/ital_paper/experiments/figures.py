@@ -27,6 +27,7 @@ def task_figure(evidence: Evidence, note: str = "") -> "Figure":
     """Draw all panels of one experiment."""
     start, _, teacher = evidence.condition
     seeds = evidence.curves.sizes["seed"]
+    # The title says what a file outside the report would not: teacher, start and seeds.
     title = f"{evidence.task.title}: {teacher} teacher, {start} start, {seeds} seeds"
     panels = [metric_panel(evidence, metric, size=(4.2, 2.8)) for metric in evidence.panels()]
     return charts.chart(panels, title, columns=len(panels), note=note)
@@ -37,7 +38,12 @@ def drawn_methods(evidence: Evidence) -> list[str]:
     return [name for name in evidence.methods if name not in learners.CONTROLS]
 
 
-def metric_panel(evidence: Evidence, metric: str, title: str = "", **options: Any) -> charts.Panel:
+def metric_panel(
+    evidence: Evidence,
+    metric: str,
+    title: str = "",
+    **options: Any,
+) -> charts.Panel:
     """Draw one metric over the steps, by default for the methods of the paper's figures.
 
     The options are those of :func:`ital.figures.curve_panel`.

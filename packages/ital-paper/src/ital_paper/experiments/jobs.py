@@ -69,7 +69,12 @@ class Job(NamedTuple):
 # ---- planning ----
 
 
-def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job]:
+def planned(
+    names: Sequence[str],
+    scale: Scale,
+    *,
+    everything: bool,
+) -> list[Job]:
     """Plan all jobs for these tasks.
 
     With ``everything``, add the jobs that belong to no task of the paper.
@@ -167,7 +172,11 @@ def run(
             yield event
 
 
-def _run_here(jobs: Sequence[Job], scale: Scale, out: Path) -> Iterator[News]:
+def _run_here(
+    jobs: Sequence[Job],
+    scale: Scale,
+    out: Path,
+) -> Iterator[News]:
     for job in jobs:
         lines: list[str] = []
         yield News(job)
@@ -223,7 +232,12 @@ BESIDE = {
 }
 
 
-def do_job(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+def do_job(
+    job: Job,
+    scale: Scale,
+    out: Path,
+    say: Callable[[str], None],
+) -> None:
     """Do one job; skip what has been computed already."""
     if job.kind == "run":
         run_one(job.condition, scale, out, say)
@@ -239,7 +253,12 @@ def do_job(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
         study.simulate(out, scale.participants, scale.study_note)
 
 
-def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+def run_one(
+    condition: Condition,
+    scale: Scale,
+    out: Path,
+    say: Callable[[str], None],
+) -> None:
     """Run one experiment and draw its figure, with a label if the run is a quick one."""
     settings = plan.settings(condition, scale)
     folder = condition.folder(out)
@@ -252,7 +271,12 @@ def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], 
         maps.store(outcome.task, outcome.curves, out, scale.steps)
 
 
-def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+def sweep(
+    condition: Condition,
+    scale: Scale,
+    out: Path,
+    say: Callable[[str], None],
+) -> None:
     """Run every method at every step size, and at every β if it has one."""
     settings = dataclasses.replace(
         plan.settings(condition, scale), methods=plan.TUNED, seeds=scale.sweep_seeds
@@ -266,7 +290,14 @@ def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], No
     figures.save(figure, tuned.files[0].with_name("sweep"))
 
 
-def theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
+def theory_of(
+    start: str,
+    task: str,
+    scale: Scale,
+    out: Path,
+    *,
+    compute: bool,
+) -> Any:
     """Return the theory panel of a task, read from OUT/theory/ if it exists there."""
     file = out / "theory" / f"{task}-{plan.as_file_name(start)}.json"
     made_with = {

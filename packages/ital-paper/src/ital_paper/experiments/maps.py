@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 SIZE = (3.1, 3.1)
 
 
-def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
+def store(
+    task: Task,
+    curves: "xr.Dataset",
+    out: Path,
+    steps: int,
+) -> None:
     """Store the final maps of a naive and an aware learner on the first seed.
 
     Maps that are stored already are skipped, and so are tasks without a picture.
@@ -42,7 +47,11 @@ def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
     write(_maps_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())
 
 
-def stored(out: Path, task: str, steps: int | None = None) -> list[charts.Panel]:
+def stored(
+    out: Path,
+    task: str,
+    steps: int | None = None,
+) -> list[charts.Panel]:
     """Return the stored maps, of a run of ``steps`` steps if given; empty if there are none."""
     try:
         content: dict[str, Any] = json.loads(_maps_file(out, task).read_text())

@@ -222,7 +222,11 @@ def task_of(made: Settings) -> Task:
 
 
 @functools.cache
-def _task(name: str, teacher_loss: str | None, equations: int | None) -> Task:
+def _task(
+    name: str,
+    teacher_loss: str | None,
+    equations: int | None,
+) -> Task:
     return Settings(task=name, teacher_loss=teacher_loss, equations=equations).make_task()
 
 

@@ -45,7 +45,11 @@ COLUMNS = ["outcome", "map", "mean_first", "mean_second", "difference", "p", "p_
 NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants")
 
 
-def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
+def simulate(
+    out: Path,
+    participants: int,
+    note: str,
+) -> SimulatedStudy:
     """Simulate machine and random teachers instead of people, and store OUT/study.
 
     Their data are analysed like people's. Results of the same configuration and number of
@@ -87,7 +91,11 @@ def _all_drawn(folder: Path) -> bool:
     return all((folder / f"{name}.png").exists() for name in FIGURES)
 
 
-def _draw_figures(analysed: Any, folder: Path, note: str) -> None:
+def _draw_figures(
+    analysed: Any,
+    folder: Path,
+    note: str,
+) -> None:
     from ital.figures import save
     from ital_paper.experiments.figures import stamp
 

@@ -39,7 +39,13 @@ GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β 
 SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))  # β of the sharpness
 
 
-def _session(name: str, start: str | None, seeds: int, *, adversarial: bool = False) -> Session:
+def _session(
+    name: str,
+    start: str | None,
+    seeds: int,
+    *,
+    adversarial: bool = False,
+) -> Session:
     task = tasks.make(name)
     teacher = teachers.make("adversarial" if adversarial else "cooperative")
     run = Run(seeds=seeds, steps=1, lr=LR, batch_size=BATCH, init=start, eval_every=1)
@@ -112,7 +118,13 @@ def _promised(
     return jax.lax.map(lambda key: seeds(numbers.worlds, starts, key, lanes), keys)
 
 
-def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
+def guarantee(
+    name: str,
+    start: str | None,
+    *,
+    seeds: int,
+    batches: int,
+) -> dict[str, Any]:
     """Count how often the aware step beats the naive one at each β.
 
     Steps where the conditions of Theorem 1 hold and steps where they do not are counted apart.
@@ -141,7 +153,13 @@ def _mean_if_any(improved: np.ndarray) -> list[float]:
     return improved.mean(axis=0).tolist() if len(improved) else []
 
 
-def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
+def taught(
+    name: str,
+    start: str | None,
+    *,
+    seeds: int,
+    steps: int,
+) -> dict[str, Any]:
     """Teach learners of several β with diagnostics.
 
     Returns:
@@ -166,12 +184,21 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
         measured = result.curves[f"theorem_{signal}"].isel(step=slice(1, None))
         shares[signal] = measured.mean(("seed", "step")).values.tolist()
     distance = result.curves["distance"]
-    left = (distance.isel(step=-1) / distance.isel(step=0)).mean("seed").values.tolist()
-    return {"beta": betas, "task_beta": task.beta, "left": left, **shares}
+    left = distance.isel(step=-1) / distance.isel(step=0)
+    return {
+        "beta": betas,
+        "task_beta": task.beta,
+        "left": left.mean("seed").values.tolist(),
+        **shares,
+    }
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _imagined(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array]:
+def _imagined(
+    program: Program,
+    numbers: Numbers,
+    starts: Params,
+) -> tuple[Array, Array]:
     """Return what aware learners imagine at ν⁰ on the mini-batches of ``beta="auto"``.
 
     Returns:
@@ -180,7 +207,12 @@ def _imagined(program: Program, numbers: Numbers, starts: Params) -> tuple[Array
     return at_start(program, imagined_volumes("imitated"), _only_lane(numbers), starts)
 
 
-def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
+def sharpness(
+    name: str,
+    start: str | None,
+    *,
+    seeds: int,
+) -> dict[str, Any]:
     """Return q's sharpness at the start over β, mean over seeds.
 
     Also return the value that ``auto`` takes, and the sharpness at the task's own β.
@@ -203,7 +235,13 @@ def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
     }
 
 
-def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
+def panel(
+    name: str,
+    start: str | None,
+    *,
+    seeds: int,
+    steps: int,
+) -> dict[str, Any]:
     """Return the whole panel for one task and one start.
 
     It includes the assumptions of the corollary: monotonicity and its premises.

@@ -70,11 +70,20 @@ class FeatureKind(NamedTuple):
 # ---- training data and constructors ----
 
 
-def _images(data: _formats.Images, network: str, working: Path, show: Show) -> Source:
+def _images(
+    data: _formats.Images,
+    network: str,
+    working: Path,
+    show: Show,
+) -> Source:
     return Source(data.train_x, data.train_y, data.test_x, data.test_y, len(data.train_y))
 
 
-def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[..., Any]:
+def _cnn(
+    constructor: str,
+    network: str,
+    data: _formats.Images,
+) -> Callable[..., Any]:
     # Imported here: the networks need the extra ``features``.
     from ital_paper.features import _networks
 
@@ -139,12 +148,20 @@ def _extracted(
     )
 
 
-def _show_share(show: Show, first: float, share: float) -> Callable[[float], None]:
+def _show_share(
+    show: Show,
+    first: float,
+    share: float,
+) -> Callable[[float], None]:
     """Return a function that shows the progress of one of several extractions."""
     return lambda done: show(first + share * done, "extracting")
 
 
-def _mlp(inputs: int, network: str, data: _formats.Photos) -> Callable[..., Any]:
+def _mlp(
+    inputs: int,
+    network: str,
+    data: _formats.Photos,
+) -> Callable[..., Any]:
     from ital_paper.features._networks import bottleneck_mlp
 
     return functools.partial(bottleneck_mlp, inputs, data.classes)
@@ -178,7 +195,9 @@ KINDS: dict[str, FeatureKind] = {
             "weight_decay": 1e-4,
         },
         card={
-            "data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."
+            "data": (
+                "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."
+            )
         },
     ),
     "cifar10": FeatureKind(
@@ -401,17 +420,27 @@ def _train_networks(
         {network: parts.view for network, parts in built.items()},
         {network: parts.last_layer for network, parts in built.items()},
         test_labels.astype(small),
-        # Tests are the learner's: the teachers' views of them would double the file for nothing.
+        # Only the learner is tested, so the file needs no other views of the test rows.
         {learner: built[learner].test_view.astype(np.float16)},
     )
 
 
-def _show_network(show: Show, number: int, count: int, title: str) -> Show:
+def _show_network(
+    show: Show,
+    number: int,
+    count: int,
+    title: str,
+) -> Show:
     """Return a function that shows the progress of one of several networks."""
     return lambda done, text: show((number + done) / count, f"{title}: {text}")
 
 
-def _views_of(trained: Any, source: Source, kept: np.ndarray, top: tuple[int, ...]) -> _Built:
+def _views_of(
+    trained: Any,
+    source: Source,
+    kept: np.ndarray,
+    top: tuple[int, ...],
+) -> _Built:
     """Compute the views of a trained network, and its accuracies on the whole test set."""
     training = with_extra("_training")
     last_layer = training.last_layer(trained)
@@ -424,7 +453,11 @@ def _views_of(trained: Any, source: Source, kept: np.ndarray, top: tuple[int, ..
     return _Built(view, test_view, last_layer, reached)
 
 
-def kept_rows(count: int, rows: int, seed: int) -> np.ndarray:
+def kept_rows(
+    count: int,
+    rows: int,
+    seed: int,
+) -> np.ndarray:
     """Return the indices of the data set's rows that go into a file, in order.
 
     They are the same for all files made with one seed.

@@ -28,7 +28,9 @@ def check(file: Path) -> Iterator[str]:
         return
     yield from (f"  {card[note]}" for note in ("extractors", "caution", "layer") if note in card)
     of_rows = card.get("of_rows", len(loaded.labels))
-    yield f"  {len(loaded.labels)} of {of_rows} training rows, {len(loaded.test_labels)} test rows"
+    rows = len(loaded.labels)
+    test_rows = len(loaded.test_labels)
+    yield f"  {rows} of {of_rows} training rows, {test_rows} test rows"
     for network, reached in card.get("accuracy", {}).items():
         role = "learner" if network == card["learner"] else "teacher"
         layer = loaded.last_layers[network]

@@ -205,9 +205,11 @@ def loss_of(
     """
     pairs = jnp.concatenate([positives, negatives])
     values = network.values(codes[pairs.reshape(-1)]).reshape(-1, 2)  # (pair, high and low)
-    hinge = jax.nn.relu(1 - (values[:, 0] - values[:, 1]))
-    first = len(positives)
-    return jnp.mean(hinge[:first]) + jnp.mean(hinge[first:]) + decay / 2 * jnp.sum(network.value**2)
+    hinges = jax.nn.relu(1 - (values[:, 0] - values[:, 1]))
+    of_positives = jnp.mean(hinges[: len(positives)])
+    of_negatives = jnp.mean(hinges[len(positives) :])
+    penalty = decay / 2 * jnp.sum(network.value**2)
+    return of_positives + of_negatives + penalty
 
 
 def _pair_optimiser(rate: float, steps: int) -> optax.GradientTransformation:
@@ -224,7 +226,11 @@ def _pair_steps(
     optimiser = _pair_optimiser(recipe.rate, total)
     arrays, static = eqx.partition(network, eqx.is_inexact_array)
 
-    def loss(arrays: Any, positives: Array, negatives: Array) -> Array:
+    def loss(
+        arrays: Any,
+        positives: Array,
+        negatives: Array,
+    ) -> Array:
         return loss_of(eqx.combine(arrays, static), codes, positives, negatives, recipe.decay)
 
     def step(carry: tuple[Any, Any], batch: tuple[Array, Array]) -> tuple[tuple[Any, Any], Array]:
@@ -249,7 +255,12 @@ class _Sizes(NamedTuple):
     steps: int  # of an epoch
 
     @classmethod
-    def of(cls, recipe: EquationRecipe, positives: int, negatives: int) -> "_Sizes":
+    def of(
+        cls,
+        recipe: EquationRecipe,
+        positives: int,
+        negatives: int,
+    ) -> "_Sizes":
         """Share a batch between positives and negatives, in the proportion of the pairs."""
         share = positives / (positives + negatives)
         up = max(1, min(round(recipe.batch * share), positives))
@@ -292,9 +303,9 @@ def train_on_pairs(
         before = epoch * sizes.steps
         for first in range(done - before, sizes.steps, at_once):
             last = min(first + at_once, sizes.steps)
-            network, state, value = _pair_steps(
-                data, network, state, jnp.asarray(up[first:last]), jnp.asarray(down[first:last])
-            )
+            up_now = jnp.asarray(up[first:last])
+            down_now = jnp.asarray(down[first:last])
+            network, state, value = _pair_steps(data, network, state, up_now, down_now)
             done = before + last
             if done % STEPS_PER_CHECKPOINT == 0 or last == sizes.steps:
                 keep(checkpoint, identity, done, (network, state))
@@ -302,7 +313,12 @@ def train_on_pairs(
     return network
 
 
-def _shuffled(pairs: np.ndarray, size: int, steps: int, rng: np.random.Generator) -> np.ndarray:
+def _shuffled(
+    pairs: np.ndarray,
+    size: int,
+    steps: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Return pairs in random order, as batches (steps, size, 2)."""
     order = rng.permutation(len(pairs))[: steps * size]
     return pairs[order].reshape(steps, size, 2)
@@ -345,7 +361,12 @@ def _by_operation(right: np.ndarray, operations: np.ndarray) -> dict[str, dict[s
     }
 
 
-def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
+def search_accuracy(
+    network: Network,
+    seed: int,
+    fresh: int,
+    random: int = 5,
+) -> dict[str, float]:
     """Return the share of fresh equations that greedy search simplifies exactly.
 
     It is tried with w*, and with random w from U(−1, 1); the latter on the first tenth only: their
@@ -461,7 +482,11 @@ def build_equations(
     return out
 
 
-def _show_training(show: Show, number: int, name: str) -> Show:
+def _show_training(
+    show: Show,
+    number: int,
+    name: str,
+) -> Show:
     """Return a function that shows the progress of one of the networks."""
 
     def show_part(done: float, text: str) -> None:
@@ -471,7 +496,11 @@ def _show_training(show: Show, number: int, name: str) -> Show:
     return show_part
 
 
-def _network_parts(network: Network, codes: np.ndarray, held_out: EncodedPairs) -> _BuiltNetwork:
+def _network_parts(
+    network: Network,
+    codes: np.ndarray,
+    held_out: EncodedPairs,
+) -> _BuiltNetwork:
     return _BuiltNetwork(
         view=features_of(network)(codes).astype(np.float16),
         # The bias is 0, since it cancels in every pair.
@@ -481,10 +510,15 @@ def _network_parts(network: Network, codes: np.ndarray, held_out: EncodedPairs) 
     )
 
 
-def _features_of(built: dict[str, _BuiltNetwork], card: dict[str, Any], rows: int) -> Features:
+def _features_of(
+    built: dict[str, _BuiltNetwork],
+    card: dict[str, Any],
+    rows: int,
+) -> Features:
     """Put the parts of all networks together; labels are the values of the learner's network."""
     learner = built[NETWORKS[0]]
-    labels = (learner.view.astype(np.float32) @ learner.last_layer[0, :-1]).astype(np.float32)
+    w = learner.last_layer[0, :-1]
+    labels = (learner.view.astype(np.float32) @ w).astype(np.float32)
     weights: dict[str, np.ndarray] = {}
     for name, parts in built.items():
         weights |= {f"{name}/{leaf}": array for leaf, array in parts.weights.items()}
@@ -517,11 +551,13 @@ def check_equations(file: Path, rows: int = 500) -> list[str]:
     ]
     count = min(equation.CHUNK, recipe.held_out)
     pairs = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
-    codes = equation.encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
+    texts = row_texts(card["seed"], recipe)
+    codes = equation.encode(texts[: min(rows, len(loaded.labels))])
     for view in (card["learner"], *card["teachers"]):
         network = from_weights(int(view), loaded.weights, f"{view}/")
         # Views are stored in half precision. A gap that is not a number is no small one either.
-        gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
+        phi = features_of(network)(codes)
+        gap = np.abs(phi - loaded.views[view][: len(codes)]).max()
         if not gap < 0.01:
             raise InputError(
                 f"{file}: the rows of {view} are not the outputs of its network; build it again"
@@ -536,7 +572,11 @@ def check_equations(file: Path, rows: int = 500) -> list[str]:
     return lines
 
 
-def _network_lines(card: dict[str, Any], view: str, now: float) -> list[str]:
+def _network_lines(
+    card: dict[str, Any],
+    view: str,
+    now: float,
+) -> list[str]:
     """Say what a network reached, by its card, and now."""
     ordered = card["reached"][view]["pairs"]
     searches = card["reached"][view]["simplification"]

@@ -69,7 +69,8 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
         network = getattr(torchvision.models, f"vgg{depth}_bn")(weights="IMAGENET1K_V1")
     except Exception as error:
         raise InputError(
-            f"cannot load the ImageNet weights of VGG-{depth} ({error}): torchvision downloads them once, "
+            f"cannot load the ImageNet weights of VGG-{depth} ({error}): torchvision downloads "
+            "them once, "
             "or reads them from $TORCH_HOME/hub/checkpoints"
         ) from None
     network.classifier = network.classifier[:5]  # linear, ReLU, dropout, linear, ReLU
@@ -138,7 +139,11 @@ def _save_part(features: np.ndarray, file: Path) -> None:
     temporary.replace(file)
 
 
-def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
+def _fingerprint(
+    files: list[Path],
+    size: int,
+    mirrored: bool,
+) -> str:
     """Return a text that differs if other images, or the same at another size, are extracted."""
     stats = []
     for file in files:
@@ -147,7 +152,12 @@ def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
     return hashlib.sha256(repr((stats, size, mirrored)).encode()).hexdigest()[:16]
 
 
-def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[np.ndarray]:
+def _pictures(
+    files: list[Path],
+    size: int,
+    batch: int,
+    mirrored: bool,
+) -> Iterator[np.ndarray]:
     """Yield images in batches; the next batch is read while the current one is processed."""
     with ThreadPoolExecutor() as pool:
 

@@ -185,7 +185,12 @@ def find(name: str) -> Path | None:
         return shipped if shipped.is_file() else None
 
 
-def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
+def accuracy(
+    view: np.ndarray,
+    layer: np.ndarray,
+    labels: np.ndarray,
+    top: int = 1,
+) -> float:
     """Return the share of rows whose label is among the largest outputs of a last layer.
 
     The first output wins a tie.
@@ -199,7 +204,8 @@ def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int =
     Returns:
         The share, in [0, 1].
     """
-    # The last column of a layer is its bias.
-    outputs = view.astype(np.float32) @ layer[:, :-1].T + layer[:, -1]
+    weights = layer[:, :-1]
+    bias = layer[:, -1]
+    outputs = view.astype(np.float32) @ weights.T + bias
     best = np.argsort(-outputs, axis=1, kind="stable")[:, :top]
     return float(np.mean((best == labels[:, None]).any(axis=1)))

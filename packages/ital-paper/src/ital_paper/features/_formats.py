@@ -260,7 +260,11 @@ def _validation_photos(folder: Path, names: Sequence[str]) -> tuple[list[Path], 
     return photos, labels
 
 
-def read_photo(file: Path, size: int, mirrored: bool = False) -> np.ndarray:
+def read_photo(
+    file: Path,
+    size: int,
+    mirrored: bool = False,
+) -> np.ndarray:
     """Read an image as bytes (size, size, 3); greyscale becomes colour."""
     from PIL import Image, UnidentifiedImageError
 

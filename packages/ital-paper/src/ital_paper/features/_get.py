@@ -61,6 +61,7 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     x = np.asarray(x)
     y = np.asarray(y).astype(np.int64)
     width = WIDTHS[name]
+    # The official split is by position: the first rows are the training set.
     if x.ndim != 2 or x.shape[1] != width or len(x) <= train or len(y) != len(x):
         raise InputError(
             f"the downloaded {name} has shape {x.shape}, expected more than {train} rows of {width}"
@@ -70,7 +71,12 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     return write_files(folder, x.astype(np.uint8), y, train)
 
 
-def _write_mnist(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
+def _write_mnist(
+    folder: Path,
+    x: np.ndarray,
+    y: np.ndarray,
+    train: int,
+) -> list[Path]:
     written = []
     for split, rows in (("train", slice(train)), ("t10k", slice(train, None))):
         arrays = {
@@ -85,11 +91,16 @@ def _write_mnist(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list
 
 def _idx(array: np.ndarray) -> bytes:
     """Return an array of bytes in the idx format: its type (8), its shape, its content."""
-    header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    return header + array.tobytes()
+    shape = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes([0, 0, 8, array.ndim]) + shape + array.tobytes()
 
 
-def _write_cifar10(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
+def _write_cifar10(
+    folder: Path,
+    x: np.ndarray,
+    y: np.ndarray,
+    train: int,
+) -> list[Path]:
     fifths = np.array_split(np.arange(train), 5)
     rows_of: dict[str, Any] = {f"data_batch_{i}": rows for i, rows in enumerate(fifths, start=1)}
     rows_of["test_batch"] = np.arange(train, len(x))

@@ -18,11 +18,20 @@ class Classifier(eqx.Module):
     body: eqx.nn.Sequential
     last: eqx.nn.Linear
 
-    def views(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
+    def views(
+        self,
+        x: Array,
+        state: eqx.nn.State,
+        key: PRNGKeyArray,
+    ) -> tuple[Array, eqx.nn.State]:
         """Return the views of a batch (B, d), and the new state of the layers."""
         keys = jax.random.split(key, len(x))
 
-        def view(x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> Any:
+        def view(
+            x: Array,
+            state: eqx.nn.State,
+            key: PRNGKeyArray,
+        ) -> Any:
             return self.body(x, state, key=key)
 
         # All examples share one state: batch norm takes its means over the named axis.
@@ -37,7 +46,13 @@ class Classifier(eqx.Module):
         return jax.vmap(self.last)(views), state
 
 
-def _conv(inputs: int, outputs: int, key: PRNGKeyArray, *, bias: bool = True) -> eqx.nn.Conv2d:
+def _conv(
+    inputs: int,
+    outputs: int,
+    key: PRNGKeyArray,
+    *,
+    bias: bool = True,
+) -> eqx.nn.Conv2d:
     return eqx.nn.Conv2d(inputs, outputs, 3, padding=1, use_bias=bias, key=key)
 
 
@@ -50,11 +65,20 @@ def max_pool(x: Array) -> Array:
     return x.reshape(channels, height // 2, 2, width // 2, 2).max(axis=(2, 4))
 
 
-def _network(layers: Sequence[Any], width: int, classes: int, key: PRNGKeyArray) -> Classifier:
+def _network(
+    layers: Sequence[Any],
+    width: int,
+    classes: int,
+    key: PRNGKeyArray,
+) -> Classifier:
     return Classifier(eqx.nn.Sequential(layers), eqx.nn.Linear(width, classes, key=key))
 
 
-def mnist_cnn(width: int, key: PRNGKeyArray, side: int = 28) -> Classifier:
+def mnist_cnn(
+    width: int,
+    key: PRNGKeyArray,
+    side: int = 28,
+) -> Classifier:
     """Make the network of MNIST.
 
     Conv 64, pool, conv 32, pool, conv 32 (3 × 3, leaky ReLU), dense ``width`` (tanh), dense 10.
@@ -78,7 +102,11 @@ def mnist_cnn(width: int, key: PRNGKeyArray, side: int = 28) -> Classifier:
     return _network(layers, width, 10, keys[4])
 
 
-def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Classifier:
+def cifar_cnn(
+    depth: int,
+    key: PRNGKeyArray,
+    side: int = 32,
+) -> Classifier:
     """Make a network of CIFAR-10.
 
     Three blocks of ``depth``/3 conv layers with 16, 32, 64 filters, batch norm, ReLU, a pool after

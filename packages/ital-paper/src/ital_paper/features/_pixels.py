@@ -16,7 +16,13 @@ VIEW = "pixels"
 TEST_ROWS = 2000
 
 
-def build_pixels(folder: Path, out: Path, *, seed: int, rows: int | None = None) -> Path:
+def build_pixels(
+    folder: Path,
+    out: Path,
+    *,
+    seed: int,
+    rows: int | None = None,
+) -> Path:
     """Write images at half size, for the rows of ``ital features build mnist`` with the same seed.
 
     The last layer is the nearest class mean: nothing is trained, and a check detects a file whose
@@ -71,7 +77,11 @@ def halved(pictures: np.ndarray) -> np.ndarray:
     return np.rint(squares.mean(axis=(2, 4))).astype(np.uint8).reshape(count, -1)
 
 
-def class_means(view: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+def class_means(
+    view: np.ndarray,
+    labels: np.ndarray,
+    classes: int,
+) -> np.ndarray:
     """Return [W, b] (K, d + 1) whose largest output is the class with the nearest mean.
 
     Class k has the output μ_k·x − ‖μ_k‖²/2, which is −‖x − μ_k‖²/2 up to a constant.

@@ -56,10 +56,15 @@ def prepare(images: Array) -> Array:
     return jnp.moveaxis(images.astype(jnp.float32) / 127.5 - 1, -1, 1)
 
 
-def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
+def augmented(
+    x: Array,
+    key: PRNGKeyArray,
+    margin: int = 4,
+) -> Array:
     """Flip images (B, channels, height, width) at random and shift them by up to ``margin``."""
     flip, move = jax.random.split(key)
-    x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
+    is_flipped = jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1))
+    x = jnp.where(is_flipped, x[..., ::-1], x)
     # A shifted image is a window of the padded one.
     padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
     corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
@@ -71,7 +76,7 @@ def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
 
 
 def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
-    """Make the optimiser of a recipe, for so many steps per epoch."""
+    """Make the optimiser of a recipe, for a number of steps per epoch."""
     total = max(2, recipe.epochs * steps)
     schedule = optax.warmup_cosine_decay_schedule(0.0, recipe.rate, max(1, total // 20), total)
     if recipe.optimiser == "adam":
@@ -98,7 +103,8 @@ def _epoch(
     steps = len(x) // recipe.batch
     data = (x, y, recipe, steps)
     # The rows of each step (steps, batch); rows that fill no batch are left out of this epoch.
-    order = jax.random.permutation(key, len(x))[: steps * recipe.batch].reshape(steps, recipe.batch)
+    rows = jax.random.permutation(key, len(x))[: steps * recipe.batch]
+    order = rows.reshape(steps, recipe.batch)
     keys = jax.random.split(jax.random.fold_in(key, 1), steps)
     at_once = 1 if jax.default_backend() == "cpu" else steps
     losses = []
@@ -217,7 +223,12 @@ def _digest(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
+def keep(
+    checkpoint: Path,
+    identity: str,
+    done: int,
+    tree: Any,
+) -> None:
     """Write a checkpoint after ``done`` epochs or steps, completely or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
@@ -226,7 +237,11 @@ def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
     write(checkpoint, buffer.getvalue())
 
 
-def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
+def resume(
+    checkpoint: Path,
+    identity: str,
+    tree: Any,
+) -> tuple[int, Any]:
     """Return the number of epochs or steps done, and their result.
 
     If the checkpoint is missing, broken or has another identity, nothing is done: 0 and ``tree``.
@@ -241,7 +256,11 @@ def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
         return 0, tree
 
 
-def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
+def views(
+    trained: Trained,
+    x: np.ndarray,
+    batch: int = 1000,
+) -> np.ndarray:
     """Return the view of every row (N, d): the input of the trained network's last layer."""
     network = eqx.nn.inference_mode(trained.network)
     parts = []
@@ -252,7 +271,11 @@ def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _views_of_batch(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
+def _views_of_batch(
+    network: Classifier,
+    state: eqx.nn.State,
+    x: Array,
+) -> Array:
     # The key is not used: dropout does nothing in inference.
     view, _ = network.views(prepare(x), state, jax.random.key(0))
     return view

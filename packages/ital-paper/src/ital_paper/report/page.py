@@ -61,12 +61,18 @@ def warning(scale: Scale) -> str:
     )
 
 
-def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
+def publish(
+    report: dict[str, Any],
+    out: Path,
+    *,
+    files: bool = True,
+) -> Path:
     """Write OUT/report.json, OUT/index.html and, with ``files``, some figures.
 
     Returns:
         The page.
     """
+    # The data come first: a page can be made from them again.
     write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,6 +104,7 @@ def page(report: dict[str, Any]) -> str:
 
 def dump(report: dict[str, Any]) -> str:
     """Return a report as JSON text with one line per section, so that reports can be compared."""
+    # The sections come last, whatever their position in the report.
     lines = [
         f"{_compact(name)}:{_compact(value)}"
         for name, value in report.items()

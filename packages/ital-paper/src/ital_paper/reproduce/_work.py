@@ -74,9 +74,7 @@ def reproduce(
 
     """
     scale = (QUICK if quick else FULL)._replace(equations=equations)
-    if out is None:
-        out = "results/quick" if quick else "results"
-    out = Path(out)
+    out = _results_folder(out, scale)
     # Everything is checked before anything is computed.
     if workers is not None and workers < 0:
         raise InputError(f"workers must be 0 (this process alone) or more, not {workers}")
@@ -103,6 +101,12 @@ def reproduce(
                 _report_progress(report, news.job, jobs, left, say)
         tell("report", REPORT_SECONDS, 0.0)
         return report.update([])
+
+
+def _results_folder(out: Path | str | None, scale: Scale) -> Path:
+    if out is not None:
+        return Path(out)
+    return Path("results/quick" if scale.quick else "results")
 
 
 def _say_what_is_left_out(say: Callable[[str], None]) -> None:
@@ -134,7 +138,13 @@ def _report_progress(
 class _Report:
     """The report of a folder, updated as results come in."""
 
-    def __init__(self, scale: Scale, out: Path, *, computing: bool) -> None:
+    def __init__(
+        self,
+        scale: Scale,
+        out: Path,
+        *,
+        computing: bool,
+    ) -> None:
         self.scale = scale
         self.out = out
         self.computing = computing
@@ -180,15 +190,18 @@ def collect(scale: Scale, out: Path) -> Data:
     study = None
     if (out / "study" / "reproduce.json").exists():
         study = _study.simulate(out, scale.participants, scale.study_note)
+    beyond = plan.beyond_conditions(plan.PAPER, scale)
+    zero_loss = plan.zero_loss_conditions(plan.TASKS)
+    matrix = plan.matrix_conditions(plan.TASKS, scale)
     return Data(
         filter(None, experiments),
-        _collect_theory(scale, out),
-        study,
-        _collect_sweeps(scale, out),
-        _collect_beside("beyond", plan.beyond_conditions(plan.PAPER, scale), scale, out),
-        _collect_beside("zero loss", plan.zero_loss_conditions(plan.TASKS), scale, out),
-        other_runs(out),
-        _collect_beside("matrix", plan.matrix_conditions(plan.TASKS, scale), scale, out),
+        theory=_collect_theory(scale, out),
+        study=study,
+        sweeps=_collect_sweeps(scale, out),
+        beyond=_collect_beside("beyond", beyond, scale, out),
+        zero_loss=_collect_beside("zero loss", zero_loss, scale, out),
+        others=other_runs(out),
+        matrix=_collect_beside("matrix", matrix, scale, out),
     )
 
 
@@ -205,6 +218,7 @@ def _collect_beside(
 
 def _collect_theory(scale: Scale, out: Path) -> dict[tuple[str, str], Any]:
     """Read the theory panels, by start and task."""
+    # Without its file, the identity of a task's results is not known.
     without_files = plan.left_out()
     names = [task for task in scale.theory if task not in without_files]
     panels = {
@@ -242,7 +256,11 @@ def _has_settings(curves: "xr.Dataset", made_with: dict[str, Any]) -> bool:
     return all(curves.attrs.get(name) == value for name, value in made_with.items())
 
 
-def _sweep_grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
+def _sweep_grid(
+    condition: Condition,
+    scale: Scale,
+    out: Path,
+) -> "xr.Dataset | None":
     """Return the sweep of this scale, or None if there is none."""
     folder = condition.folder(out) / condition.task / condition.teacher
     try:
@@ -254,7 +272,11 @@ def _sweep_grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | 
     return grid if _has_settings(grid, made_with) else None
 
 
-def finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
+def finished(
+    condition: Condition,
+    wanted: Settings,
+    folder: Path,
+) -> Evidence | None:
     """Return the finished experiment with these settings, reduced to its methods and seeds.
 
     Args:
@@ -311,10 +333,17 @@ def _described_task(condition: Condition, wanted: Settings) -> tuple[Task, dict[
     return stand_in._replace(name=condition.task, title=condition.task), {}
 
 
-def _is_complete(curves: "xr.Dataset", methods: Sequence[str], seeds: Sequence[int]) -> bool:
+def _is_complete(
+    curves: "xr.Dataset",
+    methods: Sequence[str],
+    seeds: Sequence[int],
+) -> bool:
     """Return whether all these methods were computed on all these seeds."""
     recorded = {str(name) for name in curves["learner"].values}
-    return all(
-        method in recorded and set(seeds) <= set(computed(curves, method)["seed"].values.tolist())
-        for method in methods
-    )
+    for method in methods:
+        if method not in recorded:
+            return False
+        finished_seeds = computed(curves, method)["seed"].values.tolist()
+        if not set(seeds) <= set(finished_seeds):
+            return False
+    return True

@@ -12,7 +12,12 @@ from ital.tasks import Pool, Task, from_pool, mlp
 from ital_paper.tasks._images import load_features
 
 
-def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
+def mnist_mlp(
+    *,
+    teacher: int = 20,
+    width: int = 32,
+    label_noise: float = 0.0,
+) -> Task:
     """MNIST images for an MLP learner (all layers learn), taught through another network's
     features; try --lr 0.05.
 

@@ -68,7 +68,11 @@ def simplification(
 
 
 @functools.lru_cache(maxsize=8)
-def _exam(file: Path, version: str, equations: int) -> Exam:
+def _exam(
+    file: Path,
+    version: str,
+    equations: int,
+) -> Exam:
     """Make the exam: greedy search from fresh equations with the value function w of every lane.
 
     The metric is the share that ends exactly at the rule simplifier's result. The bias changes no

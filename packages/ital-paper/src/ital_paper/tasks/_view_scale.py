@@ -29,10 +29,11 @@ def scaled(features: Features, scale: float) -> Features:
     Returns:
         The scaled content, with ``scale`` in its card.
     """
-    layers = {
-        name: np.column_stack([layer[:, :-1] / scale, layer[:, -1]]).astype(layer.dtype)
-        for name, layer in features.last_layers.items()
-    }
+    layers = {}
+    for name, layer in features.last_layers.items():
+        weights = layer[:, :-1] / scale
+        bias = layer[:, -1]
+        layers[name] = np.column_stack([weights, bias]).astype(layer.dtype)
     return features._replace(
         card={**features.card, "scale": features.card.get("scale", 1.0) * scale},
         views=_scaled_views(features.views, scale),
@@ -48,7 +49,12 @@ def _scaled_views(views: dict[str, np.ndarray], scale: float) -> dict[str, np.nd
     }
 
 
-def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
+def scaled_for(
+    features: Features,
+    beta: float,
+    *,
+    seeds: int | Sequence[int] = SEEDS,
+) -> Features:
     """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds.
 
     The teachers are cooperative, the start is uniform. The paper chooses β so that the most

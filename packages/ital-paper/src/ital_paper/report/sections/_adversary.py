@@ -25,6 +25,7 @@ def adversary_section(context: Context) -> list[report.Block]:
     experiments = list(context.data.every("adversarial", "batch", "imt", "ital"))
     if not experiments:
         return []
+    # The same tasks as in the main figure, so that the two can be compared.
     tasks = six_tasks(context.data, "adversarial")
     six = context.data.of_tasks(tasks, STARTS[0], "adversarial")
     content = [

@@ -81,7 +81,8 @@ def _kept_table(experiments: list[Evidence]) -> report.Block:
         task, teacher = evidence.condition.task, evidence.condition.teacher
         rows.append([task, teacher, *map(_of_start, means.tolist())])
         # A mean may be NaN, which argmin would take for the smallest.
-        best.append((row, 2 + int(np.argmin(np.where(np.isfinite(means), means, np.inf)))))
+        smallest = int(np.argmin(np.where(np.isfinite(means), means, np.inf)))
+        best.append((row, 2 + smallest))
     heads = ["Task", "Teacher", *(first.label(method) for method in first.methods)]
     caption = (
         "Share of the initial distance that is left at the end, mean over seeds; "

@@ -30,6 +30,7 @@ def main_section(context: Context) -> list[report.Block]:
     data = context.data
     tasks = six_tasks(data, "cooperative")
     experiments = data.of_tasks(tasks, STARTS[0], "cooperative")
+    # The bars of the study alone are in a section of their own.
     if not experiments:
         return []
     content = report.figure(

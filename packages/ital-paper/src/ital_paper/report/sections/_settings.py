@@ -33,6 +33,7 @@ def settings_section(context: Context) -> list[report.Block]:
 
 
 def _task_row(task: str, experiments: list[Evidence]) -> tuple[object, ...]:
+    # All experiments on a task have the settings of the first but teacher and start.
     first = experiments[0].curves
     starts = dict.fromkeys(str(evidence.curves.attrs["init"]) for evidence in experiments)
     beta = f"±{abs(float(first.attrs['beta'])):g}"

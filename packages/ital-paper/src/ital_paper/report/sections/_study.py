@@ -1,4 +1,4 @@
-"""The simulated arms of the human study: bars, learning curves, and the control of matched steps."""
+"""The simulated arms of the human study: bars, learning curves, and the matched control."""
 
 import itertools
 from collections.abc import Sequence
@@ -137,7 +137,12 @@ def outcome_bars(
     return bar_panel(study.means, outcome, learners, study.titles[outcome], stars=marks, size=size)
 
 
-def map_curves(study: SimulatedStudy, name: str, metric: str) -> charts.Panel:
+def map_curves(
+    study: SimulatedStudy,
+    name: str,
+    metric: str,
+) -> charts.Panel:
     """Draw one metric on one map, one line per arm."""
+    # Only the reward has a value that the true policy would reach.
     truth = study.references if metric == "reward" else None
     return curve_panel(study.curves, name, metric, ROBOTS, references=truth, size=(2.7, 2.2))

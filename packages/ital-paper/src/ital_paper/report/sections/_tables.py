@@ -50,7 +50,12 @@ def _experiment_table(evidence: Evidence) -> report.Block:
     )
 
 
-def _method_row(evidence: Evidence, method: str, others: list[str]) -> tuple[str, ...]:
+def _method_row(
+    evidence: Evidence,
+    method: str,
+    others: list[str],
+) -> tuple[str, ...]:
+    # A row has as many columns as the heads above.
     estimate = statistics.estimate(evidence.final(method))
     return (
         evidence.label(method),
@@ -71,7 +76,12 @@ def _against_imt(evidence: Evidence, method: str) -> tuple[str, ...]:
     finals = [evidence.final(method), evidence.final("imt")]
     test = statistics.paired(*finals)
     better = statistics.probability_of_improvement(*finals)
-    return signed(test.difference), _interval(test.low, test.high), p_value(test.p), f"{better:.2f}"
+    return (
+        signed(test.difference),
+        _interval(test.low, test.high),
+        p_value(test.p),
+        f"{better:.2f}",
+    )
 
 
 def _reached(evidence: Evidence, method: str) -> list[str]:

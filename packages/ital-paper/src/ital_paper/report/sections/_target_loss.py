@@ -30,7 +30,11 @@ def target_loss_table(context: Context, task: str) -> list[report.Block]:
     return [report.table(heads, rows, caption=CAPTION, numbers_from=2)]
 
 
-def _method_row(own: Evidence, zero: Evidence, method: str) -> tuple[str, ...]:
+def _method_row(
+    own: Evidence,
+    zero: Evidence,
+    method: str,
+) -> tuple[str, ...]:
     ends = [
         mean_in_words(*evidence.end(method, metric))
         for metric, evidence in itertools.product(METRICS, (own, zero))

@@ -175,7 +175,14 @@ def _taught_table(data: Data) -> report.Block:
         columns = (taught[name] for name in ("beta", "conditions", "improved", "left"))
         for beta, held, improved, left in zip(*columns, strict=True):
             note = " (task's)" if beta == taught["task_beta"] else ""
-            row = (task, start, f"{beta:g}{note}", share(held), share(improved), number(left))
+            row = (
+                task,
+                start,
+                f"{beta:g}{note}",
+                share(held),
+                share(improved),
+                number(left),
+            )
             rows.append(row)
     heads = ("task", "start", "β", "conditions hold", "aware step better", "distance left")
     return report.table(heads, rows, caption=TAUGHT, numbers_from=2)
@@ -200,7 +207,11 @@ def _corollary_table(data: Data) -> report.Block:
     return report.table(heads, rows, caption=COROLLARY, numbers_from=2)
 
 
-def _premises_row(task: str, start: str, panel: dict[str, Any]) -> tuple[str, ...]:
+def _premises_row(
+    task: str,
+    start: str,
+    panel: dict[str, Any],
+) -> tuple[str, ...]:
     premises = theory.Premises(**panel["premises"])
     violated = panel["monotonicity_violations"]
     failing = theory.failing(premises, violated)
