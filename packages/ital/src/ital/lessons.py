@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ital.gradients import Gradients
+from ital.likelihoods import Likelihood
 from ital.tools.types import Array, Int, Params, Scalar
 
 
@@ -29,6 +30,10 @@ class Lesson(NamedTuple):
         steps: number of steps of the run.
         toward: ``toward(ν, ν′)`` returns the parameters after a step from ν toward ν′, as limited
             by the form of the step.
+        rows: numbers of the mini-batch's rows in the pool (B,), for tasks with a pool; None for
+            others.
+        likelihood: how probable the task's labels are at any parameters; None if the task does
+            not say.
     """
 
     step: Int[Array, ""]
@@ -41,6 +46,8 @@ class Lesson(NamedTuple):
     bystander: Int[Array, ""]
     steps: Any = None
     toward: Callable[[Params, Params], Params] = _whole_step
+    rows: Int[Array, " B"] | None = None
+    likelihood: Likelihood | None = None
 
 
 __all__ = ["Lesson"]

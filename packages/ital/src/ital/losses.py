@@ -26,6 +26,8 @@ class Loss(NamedTuple):
         classes: whether labels are class indices (B,) rather than targets (B, K).
         label: ``label(α, r)``, if given, returns the labels (B, K) at which ∂l/∂α is r, or as near
             to it as a label can bring it.
+        likelihood: whether the loss is a negative log-likelihood, −log p(y | α) up to a constant:
+            learners that keep a belief read labels by it.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Loss(NamedTuple):
     derivative: Callable[[Array, Array], Array]
     classes: bool
     label: Callable[[Array, Array], Array] | None = None
+    likelihood: bool = False
 
     def __reduce__(self) -> "str | tuple[Any, ...]":
         # The losses of this module stay the same objects when they are stored and read again:
@@ -90,7 +93,13 @@ def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
 
 
 squared = Loss(
-    "squared", "Square loss", _squared_value, _squared_derivative, classes=False, label=jnp.subtract
+    "squared",
+    "Square loss",
+    _squared_value,
+    _squared_derivative,
+    classes=False,
+    label=jnp.subtract,
+    likelihood=True,
 )
 """½‖α − y‖²"""
 
@@ -101,6 +110,7 @@ cross_entropy = Loss(
     _cross_entropy_derivative,
     classes=True,
     label=_cross_entropy_label,
+    likelihood=True,
 )
 """logsumexp(α) − α_y; for a label that is a distribution p, logsumexp(α) − ⟨p, α⟩"""
 
@@ -111,6 +121,7 @@ def custom(
     *,
     classes: bool = False,
     title: str | None = None,
+    likelihood: bool = False,
 ) -> Loss:
     """Make a custom loss from its value on one example; autodiff computes the derivative.
 
@@ -119,6 +130,7 @@ def custom(
         value: ``value(α, y)`` returns the loss of one example with outputs α (K,), a scalar.
         classes: whether labels are class indices rather than targets.
         title: its name on an axis; the name if None.
+        likelihood: whether the loss is a negative log-likelihood, −log p(y | α) up to a constant.
 
     Returns:
         The loss, for whole mini-batches.
@@ -136,7 +148,14 @@ def custom(
             )
         return loss
 
-    return Loss(name, title or name, jax.vmap(scalar), jax.vmap(jax.grad(scalar)), classes)
+    return Loss(
+        name,
+        title or name,
+        jax.vmap(scalar),
+        jax.vmap(jax.grad(scalar)),
+        classes,
+        likelihood=likelihood,
+    )
 
 
 __all__ = ["Loss", "cross_entropy", "custom", "squared"]

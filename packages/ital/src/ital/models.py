@@ -64,6 +64,15 @@ class Init(NamedTuple):
         scale = repr(float(self.scale)).removesuffix(".0")
         return f"{self.kind}:{scale}"
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of a weight; 1 for starts at zero, and for those of a model's own."""
+        if self.kind == OWN.kind or self.scale == 0:
+            return 1.0
+        if self.kind == "uniform":
+            return float(self.scale) / math.sqrt(3)
+        return float(self.scale)
+
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         """Draw weights of the given shape.
 

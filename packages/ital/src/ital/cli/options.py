@@ -17,6 +17,15 @@ import typer
 from ital.errors import InputError
 from ital.tools.registry import number
 
+
+def label_noise(text: str | float) -> str | float:
+    """Return a label noise as a number where it is one: results store the number."""
+    try:
+        return float(text)
+    except ValueError:
+        return str(text)
+
+
 TASK_OR_TABLE = Annotated[
     str | None,
     typer.Argument(
@@ -55,6 +64,10 @@ BETA = Annotated[
         "(default: the task's)."
     ),
 ]
+LABELS = Annotated[
+    str,
+    typer.Option(help="Labels of a mini-batch that are evidence: all, or only the chosen one's."),
+]
 LR = Annotated[float, typer.Option(help="The learner's step size.")]
 SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
@@ -68,7 +81,12 @@ INIT = Annotated[
     typer.Option(help="Start of the learners: uniform or normal:0.1 (default: the task's)."),
 ]
 LABEL_NOISE = Annotated[
-    float, typer.Option(help="Probability that a label of the pool is replaced.")
+    str,
+    typer.Option(
+        parser=label_noise,
+        metavar="SHARE|sd:NUMBER",
+        help="Probability that a label of the pool is replaced, or sd:NUMBER for Gaussian noise on numeric labels.",
+    ),
 ]
 MAP = Annotated[
     Path | None,

@@ -30,7 +30,8 @@ class Settings(Run):
         teacher: name of the teacher.
         methods: names of the learners; None for the task's own, or the eight of the paper.
         first_seed: the first seed; ``seeds`` is the number of seeds.
-        label_noise: the probability that a label is replaced.
+        label_noise: the probability that a label is replaced, or "sd:NUMBER" for Gaussian noise
+            of numeric labels.
         map: a file of rewards, for task irl.
         teacher_loss: the loss that the teacher assumes for its target, "own" or "zero", if the task
             offers both; None for the task's.
@@ -47,7 +48,7 @@ class Settings(Run):
     teacher: str = "cooperative"
     methods: tuple[str, ...] | None = None
     first_seed: int = 0
-    label_noise: float = 0.0
+    label_noise: float | str = 0.0
     map: str | None = None
     teacher_loss: str | None = None
     equations: int | None = None

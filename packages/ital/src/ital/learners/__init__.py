@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ital.errors import InputError
 from ital.learners._adaptive import adaptive
 from ital.learners._assuming import helpful, hostile
-from ital.learners._base import Learner, Rule, Situation, Update
+from ital.learners._base import Beginning, Learner, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
 from ital.learners._bayes import bayes
@@ -31,6 +31,7 @@ from ital.learners._two_step import (
     in_view,
     literal_weights,
 )
+from ital.learners.posterior import aware_posterior, posterior
 from ital.lessons import Lesson
 from ital.tools import plugins, registry
 
@@ -55,6 +56,8 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "scbi": scbi,
     "forgetful": forgetful,
     "ital-forgetful": aware_forgetful,
+    "posterior": posterior,
+    "ital-posterior": aware_posterior,
 }
 # Other installed packages add learners of their own through entry points.
 REGISTRY |= plugins.parts("ital.learners", REGISTRY)
@@ -110,6 +113,7 @@ __all__ = [
     "CONTROLS",
     "PAPER",
     "REGISTRY",
+    "Beginning",
     "Learner",
     "Lesson",
     "Literal",
@@ -119,6 +123,7 @@ __all__ = [
     "Update",
     "adaptive",
     "aware_forgetful",
+    "aware_posterior",
     "awareness_step",
     "batch",
     "batch_matched",
@@ -137,6 +142,7 @@ __all__ = [
     "make",
     "optimizer",
     "pedagogical",
+    "posterior",
     "safe",
     "scbi",
     "sgd",

@@ -5,7 +5,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ital.learners._optimizers import Optimizer
-from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
+from ital.learners.protocols import AutoBetaFn, BeginFn, InitFn, ResolveLearnerFn, UpdateFn
+from ital.likelihoods import Likelihood
 from ital.rationality import LINEAR
 from ital.tools.pickling import reduced
 from ital.tools.short import called, short
@@ -27,6 +28,26 @@ class Update(NamedTuple):
     signals: Mapping[str, Array] = MappingProxyType({})
 
 
+class Beginning(NamedTuple):
+    """What a learner knows of the run when its memory is made.
+
+    Attributes:
+        params: the parameters ν⁰ at the start of the run.
+        examples: the shapes of a mini-batch as the learner sees it, without its numbers.
+        likelihood: how probable the task's labels are; None if the task does not say.
+        rows: number of rows of the pool; None without a pool.
+        batch_size: examples B in a mini-batch.
+        choices: examples that the teacher shows in a step.
+    """
+
+    params: Params
+    examples: Any
+    likelihood: Likelihood | None
+    rows: int | None
+    batch_size: int
+    choices: int
+
+
 class Rule(NamedTuple):
     """The code of a learner.
 
@@ -36,11 +57,14 @@ class Rule(NamedTuple):
         init: ``init(params, settings)`` returns the memory before the first step.
         update: ``update(lesson, settings, params, memory)`` returns the :class:`Update` of a step.
         optimized: whether it hands its gradient to an optimiser.
+        begin: ``begin(beginning, settings)``, if given, replaces ``init``: it knows more of the
+            run, and returns the first parameters as well as the memory.
     """
 
     init: InitFn
     update: UpdateFn
     optimized: bool = False
+    begin: BeginFn | None = None
 
     def __repr__(self) -> str:
         module = getattr(self.update, "__module__", "")
@@ -61,6 +85,9 @@ class Situation(NamedTuple):
         most_awareness: the largest 2βη, if the learner chooses β.
         choices: examples that the teacher shows in a step.
         optimizer: the optimiser of the run, if there is one.
+        labels: which labels are evidence: "all" of the mini-batch, or the "chosen" one's only.
+        spread_of_start: standard deviation of a parameter at the task's own start; 1 if the task
+            starts at zero or draws its own.
     """
 
     beta: float | str
@@ -71,6 +98,8 @@ class Situation(NamedTuple):
     most_awareness: float = LINEAR
     choices: int = 1
     optimizer: Optimizer | None = None
+    labels: str = "all"
+    spread_of_start: float = 1.0
 
 
 def _nothing_open(learner: "Learner", situation: Situation) -> "Learner":
@@ -89,6 +118,7 @@ class Learner(NamedTuple):
         resolve: ``resolve(learner, situation)`` fills in what the experiment decides.
         version: changes whenever the same lessons would give other parameters.
         needs: what a task must offer: see :class:`ital.tasks.Task`.
+        labels: the values of the run's setting ``labels`` that the learner can honour.
     """
 
     name: str
@@ -98,6 +128,7 @@ class Learner(NamedTuple):
     resolve: ResolveLearnerFn = _nothing_open
     version: int = 1
     needs: tuple[str, ...] = ("gradients",)
+    labels: tuple[str, ...] = ("all",)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self)

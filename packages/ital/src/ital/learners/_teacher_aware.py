@@ -52,6 +52,8 @@ def teacher_aware(
         label="ITAL" if view is None else f"ITAL {view}",
         rule=rule(volume or "imitated"),
         settings=AwareNumbers(Literal(chosen=1.0), beta, beta_decay, view),
+        # Its literal step reads one label; the others only say what the teacher could have chosen.
+        labels=("all", "chosen"),
     )
     return with_own(make_optimizer(optimizer), learner, volume)
 

@@ -356,7 +356,9 @@ def _fitting_view(name: str, view: int | None, situation: Situation) -> int:
 def naive(name: str, label: str, literal: Literal) -> Learner:
     """Return a learner that takes only the literal step: β = 0."""
     settings = AwareNumbers(literal, beta=0.0, beta_decay=0.0, view=None)
-    return Learner(name, label, rule("imitated"), settings, resolve)
+    # A step on the chosen example alone reads one label, whatever labels the run allows.
+    labels = ("all", "chosen") if literal == Literal(chosen=1.0) else ("all",)
+    return Learner(name, label, rule("imitated"), settings, resolve, labels=labels)
 
 
 def with_own(optimizer: Optimizer | None, learner: Learner, volume: str | None = None) -> Learner:

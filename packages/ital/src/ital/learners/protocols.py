@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ital.tools.types import Params, PerExample
 
 if TYPE_CHECKING:
-    from ital.learners._base import Learner, Situation, Update
+    from ital.learners._base import Beginning, Learner, Situation, Update
     from ital.lessons import Lesson
 
 
@@ -18,6 +18,20 @@ class InitFn(Protocol):
 
         Args:
             params: the parameters ν⁰ at the start.
+            settings: the learner's numbers, traced.
+
+        """
+
+
+@runtime_checkable
+class BeginFn(Protocol):
+    """Makes a learner's first parameters and its memory."""
+
+    def __call__(self, beginning: "Beginning", settings: Any, /) -> tuple[Params, Any]:
+        """Return the parameters before the first step, and the memory: a pytree of arrays.
+
+        Args:
+            beginning: what the learner knows of the run.
             settings: the learner's numbers, traced.
 
         """

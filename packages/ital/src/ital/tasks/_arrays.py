@@ -13,6 +13,7 @@ from ital.losses import Loss
 from ital.models import Init, Model
 from ital.tasks._base import Task
 from ital.tasks._encoding import Encoding
+from ital.tasks._label_noise import label_noise_of
 from ital.tasks._labels import KINDS, Labels, as_view, dense, encode, encode_like
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._targets import Units, fit, in_units, read_estimator, units_of
@@ -112,7 +113,8 @@ def from_arrays(
     beta: float | str = "auto",
     init: str | Init | None = None,
     eval_every: int = 10,
-    label_noise: float = 0.0,
+    label_noise: float | str = 0.0,
+    noise: float = 0.0,
     data_version: str | None = None,
     quiet: bool = False,
 ) -> Task:
@@ -157,7 +159,9 @@ def from_arrays(
         beta: β of the task; "auto" finds one per seed.
         init: the start of the learners.
         eval_every: steps between measurements.
-        label_noise: probability that a label of the pool is replaced, once per seed.
+        label_noise: probability that a label of the pool is replaced, once per seed; or
+            "sd:NUMBER" for Gaussian noise of numeric labels.
+        noise: standard deviation of Gaussian noise of numeric labels, as "sd:NUMBER".
         data_version: identifies this data; None for a checksum of the arrays.
         quiet: print nothing.
 
@@ -221,7 +225,7 @@ def from_arrays(
         title=title,
         init=init,
         eval_every=eval_every,
-        label_noise=label_noise,
+        label_noise=label_noise_of(label_noise, noise),
         data_version=data_version or _checksum(pool),
         settings=settings,
     )._replace(encoding=encoding)

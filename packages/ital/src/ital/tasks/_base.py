@@ -12,6 +12,7 @@ import numpy as np
 from ital import rationality
 from ital.errors import InputError
 from ital.gradients import add_scaled, squared_norm
+from ital.likelihoods import Likelihood
 from ital.models import Init, Model
 from ital.tasks.protocols import (
     DrawFn,
@@ -24,6 +25,7 @@ from ital.tasks.protocols import (
     ReferencesFn,
     RelabelFn,
     RiskFn,
+    RowsFn,
     ShowFn,
     StartFn,
     VolumesFn,
@@ -109,6 +111,10 @@ class Rules(NamedTuple):
         teacher_model: a learner's model in the teacher's own view, if there is one.
         risk: ``risk(world)``, if given, is how much of the target the learner's view cannot
             express.
+        likelihood: how probable labels are at any parameters, if the loss is a negative
+            log-likelihood.
+        rows: ``rows(world, drawn)``, for tasks with a pool, returns the numbers of the drawn rows
+            (B,) and the number of rows of the pool.
     """
 
     start: StartFn
@@ -126,6 +132,8 @@ class Rules(NamedTuple):
     ideal_labels: IdealLabelsFn | None = None
     teacher_model: Model | None = None
     risk: RiskFn | None = None
+    likelihood: Likelihood | None = None
+    rows: RowsFn | None = None
 
     def __repr__(self) -> str:
         return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"
@@ -257,8 +265,9 @@ class Task(NamedTuple):
         offers: what teachers and learners may need of it. "gradients": a learner steps along
             gradients; "simulation": a teacher can simulate a learner in its own view; "questions":
             the learner answers on any row; "labels": a teacher may replace them; "ideal labels": it
-            is known which would be best; "likelihoods": an example is a row of log P(d|h), and the
-            parameters are a log belief.
+            is known which would be best; "likelihood": the loss is a negative log-likelihood;
+            "target losses": the teacher's volumes contain the losses of its target;
+            "likelihoods": an example is a row of log P(d|h), and the parameters are a log belief.
         methods: names of its default learners; none means the eight of the paper.
         examples: number of its examples, if a mini-batch holds each at most once.
         encoding: how data of one's own were encoded, and the way back: see

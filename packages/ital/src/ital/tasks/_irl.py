@@ -21,8 +21,9 @@ from ital.errors import InputError, PrecisionWarning
 from ital.mdp import Dynamics, Planning
 from ital.models import Init
 from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
+from ital.tasks._irl_likelihood import reward_of
 from ital.tasks._irl_map import Cell, as_map, read_map
-from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
+from ital.tasks._irl_rules import Side, TrueWorld, irl_rules
 from ital.tools.checks import require_whole
 from ital.tools.types import Array
 
@@ -99,6 +100,7 @@ def from_rewards(
         init=Init("uniform", 2.0),
         settings=stored,
         picture=picture,
+        offers=("gradients", "likelihood", "target losses"),
     )
 
 

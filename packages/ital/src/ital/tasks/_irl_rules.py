@@ -15,6 +15,7 @@ from ital.gradients import HIGHEST, Gradients
 from ital.mdp import Dynamics, Planning, Solution
 from ital.models import Init
 from ital.tasks._base import Rules, Truth, World
+from ital.tasks._irl_likelihood import demonstrations_likelihood, reward_of
 from ital.tools.types import Array, PRNGKeyArray, Scalar
 
 
@@ -62,15 +63,6 @@ class Demonstrations(NamedTuple):
 def one_hot(encoding: Any) -> bool:
     """Tell whether the weights are the rewards, in some order."""
     return encoding is None or encoding.ndim == 1
-
-
-def reward_of(encoding: Any, params: Array) -> Array:
-    """Return the reward of every state (S,), r(s) = features(s)·w."""
-    if encoding is None:
-        return params
-    if encoding.ndim == 1:
-        return params[encoding]
-    return jnp.matmul(encoding, params, precision=HIGHEST)
 
 
 def in_encoding(encoding: Any, per_state: Array) -> Array:
@@ -285,4 +277,5 @@ def irl_rules(
         first_previous=first_values,
         keep=keep_values,
         risk=risk,
+        likelihood=demonstrations_likelihood(dynamics, planning),
     )

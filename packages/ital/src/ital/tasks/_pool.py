@@ -18,6 +18,7 @@ from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm, weighte
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
+from ital.tasks._label_noise import LabelNoise
 from ital.tasks._pool_data import (
     Pool,
     check_losses,
@@ -27,6 +28,7 @@ from ital.tasks._pool_data import (
     row_parts,
     start_of,
 )
+from ital.tasks._pool_likelihood import linear_likelihood, rows_of_pool
 from ital.tasks.protocols import MeasureFn
 from ital.tools.checks import is_finite, require_finite, shown
 from ital.tools.platform import on_cpu
@@ -40,7 +42,6 @@ BY_CLASS = {
 PANELS = ("distance", "accuracy", "top5_accuracy", "loss")  # drawn, if there are such metrics
 PIECE = 2**26  # bytes copied to a GPU at a time
 
-NOISE_STREAM = 0x6E6F6973  # "nois" in ASCII: keeps label noise independent of the world's draws
 
 # The indicators of each class from which the scores by class are computed.
 SHARES = ("_labelled", "_answered", "_right")
@@ -88,7 +89,7 @@ def from_pool(
     beta_decay: float = 0.0,
     init: str | Init | None = None,
     eval_every: int = 10,
-    label_noise: float = 0.0,
+    label_noise: float | str = 0.0,
     top5: bool = False,
     by_class: bool = False,
     teacher_loss: str = "own",
@@ -110,7 +111,8 @@ def from_pool(
         init: the start of the learners; None for the model's default.
         eval_every: steps between measurements.
         label_noise: probability that a label of the pool is replaced, once per seed (by another
-            class, or by the label of another row); targets and test set stay clean.
+            class, or by the label of another row); or "sd:NUMBER" for Gaussian noise of that
+            standard deviation on numeric labels; targets and test set stay clean.
         top5: also record how often the label is among the five largest outputs.
         by_class: also record the balanced accuracy (the mean over the classes of their share of
             right answers) and macro F1, in which every class counts equally.
@@ -125,8 +127,10 @@ def from_pool(
     Raises:
         InputError: if an argument or the data are not valid; the message says why.
     """
-    _check_pool_settings(beta, beta_decay, label_noise, teacher_loss)
+    _check_pool_settings(beta, beta_decay, teacher_loss)
     _check_pool_parts(name, loss, model, teacher_model)
+    noise = LabelNoise.parse(label_noise)
+    noise.check_loss(loss)
     learner_model = model or models.linear(loss)
     linear_teacher = teacher_model or models.linear(loss)
     parts = (loss, learner_model, linear_teacher)
@@ -147,15 +151,20 @@ def from_pool(
 
     def world(seed: int) -> World:
         clean = clean_world(seed)
-        if not label_noise:
+        if not noise.size:
             return clean
-        return _with_label_noise(clean, loss, label_noise, seed, teacher_loss)
+        return _with_label_noise(clean, loss, noise, seed, teacher_loss)
 
     metrics = _pool_metrics(loss, top5, by_class)
     rules = _pool_rules(learner_model, linear_teacher, loss, top5, by_class)
     offers = ["gradients", "simulation", "questions", "labels"]
     if rules.ideal_labels:
         offers.append("ideal labels")
+    if rules.likelihood:
+        offers.append("likelihood")
+        # A choice is evidence about the target only if its volumes contain the target's loss.
+        if teacher_loss == "own":
+            offers.append("target losses")
     return Task(
         name=name,
         title=title or name,
@@ -167,7 +176,7 @@ def from_pool(
         panels=tuple(metric for metric in PANELS if metric in metrics),
         init=start_of(learner_model, init),
         eval_every=eval_every,
-        settings={**settings, "label_noise": label_noise},
+        settings={**settings, "label_noise": noise.setting},
         data_version=data_version,
         offers=tuple(offers),
     )
@@ -176,7 +185,6 @@ def from_pool(
 def _check_pool_settings(
     beta: Any,
     beta_decay: Any,
-    label_noise: Any,
     teacher_loss: Any,
 ) -> None:
     """Raise InputError for a setting that is no number of its range, or no allowed word."""
@@ -184,8 +192,6 @@ def _check_pool_settings(
         raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
-    if not is_finite(label_noise) or not 0 <= label_noise <= 1:
-        raise InputError(f"label noise must be a probability in [0, 1], not {shown(label_noise)}")
     require_finite(beta_decay=beta_decay)
 
 
@@ -312,6 +318,8 @@ def _pool_rules(
     if not is_linear:
         return rules
     linear_rules = rules._replace(most_awareness=rationality.LINEAR, risk=risk)
+    if loss.likelihood:
+        linear_rules = linear_rules._replace(likelihood=linear_likelihood(loss), rows=rows_of_pool)
     if not loss.label:
         return linear_rules
     return linear_rules._replace(ideal_labels=ideal_labels)
@@ -546,29 +554,16 @@ def _losses_of_rows(
 def _with_label_noise(
     world: World,
     loss: Loss,
-    probability: float,
+    noise: LabelNoise,
     seed: int,
     teacher_loss: str,
 ) -> World:
-    """Return the world with some labels replaced.
+    """Return the world with noisy labels.
 
     Arrays that do not depend on labels stay the same objects, so that seeds go on sharing them.
     """
     labels = world.learner.labels
-    rng = np.random.default_rng([seed, NOISE_STREAM])
-    replaced = rng.random(len(labels)) < probability
-    if loss.classes:
-        # Adding 1 … K − 1 modulo K gives any class but the label itself.
-        classes = len(world.teacher.target)
-        others = (labels + rng.integers(1, classes, len(labels))) % classes
-    else:
-        # The label of another row, drawn in the same way.
-        rows = len(labels)
-        other_rows = (np.arange(rows) + rng.integers(1, rows, rows)) % rows
-        others = labels[other_rows]
-    noisy = labels.copy()
-    noisy[replaced] = others[replaced]
-
+    noisy = noise.applied(labels, loss, len(world.teacher.target), seed)
     examples = world.teacher.examples
     target = world.teacher.target
     target_losses = _target_losses(loss, examples.x, target, noisy, teacher_loss, examples.weights)

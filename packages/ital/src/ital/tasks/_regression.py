@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 from ital import losses
 from ital.errors import InputError
 from ital.tasks._base import Task
+from ital.tasks._label_noise import label_noise_of
 from ital.tasks._pool import Pool, from_pool
 from ital.tools.checks import require_whole
 from ital.tools.memory import check_memory
@@ -61,13 +62,16 @@ def _draw_regression(seed: int, dim: int, points: int) -> Pool:
     )
 
 
-def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -> Task:
+def regression(
+    dim: int = 100, *, points: int = 600, label_noise: float | str = 0.0, noise: float = 0.0
+) -> Task:
     """Linear regression, d = 100, the teacher's view rotated. Squared loss, β = 5000.
 
     Args:
         dim: number of features d.
         points: number of points, half of them for the test.
-        label_noise: probability that a label of the pool is replaced.
+        label_noise: probability that a label of the pool is replaced, or "sd:NUMBER".
+        noise: standard deviation of Gaussian noise of the pool's labels, fixed per row.
 
     Returns:
         The task.
@@ -96,6 +100,6 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
         losses.squared,
         beta=5000.0,
         title="Linear regression",
-        label_noise=label_noise,
+        label_noise=label_noise_of(label_noise, noise),
         settings={"dim": dim, "points": points},
     )

@@ -201,3 +201,17 @@ class IdealLabelsFn(Protocol):
             examples: the mini-batch as the learner sees it.
             lr: the step size η.
         """
+
+
+@runtime_checkable
+class RowsFn(Protocol):
+    """Tells which rows of the pool a mini-batch consists of."""
+
+    def __call__(self, world: "World", drawn: Any, /) -> tuple[Array, int]:
+        """Return the numbers of the drawn rows (B,), and the number of rows of the pool.
+
+        Args:
+            world: the world of the seed.
+            drawn: what ``draw`` returned.
+
+        """

@@ -242,6 +242,8 @@ def situation(task: Task, teacher: Teacher, run: Run, auto_beta: Callable[..., A
         most_awareness=task.rules.most_awareness,
         choices=run.choices,
         optimizer=optimizer(run.optimizer),
+        labels=run.labels,
+        spread_of_start=task.init.spread,
     )
 
 
@@ -270,6 +272,11 @@ def fill_in(learner: Learner, context: Situation) -> Learner:
         raise InputError(
             f"method {learner.name!r} takes steps of its own, so optimizer "
             f"{context.optimizer.name!r} cannot replace them: leave out the method or the optimizer"
+        )
+    if context.labels not in learner.labels:
+        raise InputError(
+            f"method {learner.name!r} cannot leave labels out: it has no use for labels "
+            f"{context.labels!r}; leave out the method or the setting"
         )
     return resolved
 

@@ -22,6 +22,7 @@ from ital.tools.memory import check_memory
 
 # Memory of one seed before its world is drawn: a list of them must not exhaust the machine.
 SEED_BYTES = 64
+LABELS = ("all", "chosen")  # which labels of a mini-batch can be evidence
 FEWER = "take fewer seeds, fewer methods or a larger eval_every"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,6 +49,8 @@ class Run:
         optimizer: an Optax optimiser for all learners that follow gradients and have none of their
             own: a name such as "adam" or "adam:0.001" (without a rate, its rate is ``lr``), or
             ``optax.adam(1e-3)``; None for plain steps.
+        labels: which labels are evidence: "all" of the mini-batch, as in the paper, or only the
+            "chosen" one's. The choice is always read against the whole mini-batch.
         diagnostics: also record, per interval, the share of steps on which the conditions of
             Theorem 1 held (``theorem_conditions``) and on which the learner's step beat the naive
             one (``theorem_improved``).
@@ -66,6 +69,7 @@ class Run:
     eval_every: int | None = None
     form: str | Form | Sequence[Form] = "rate"
     optimizer: Any = None
+    labels: str = "all"
     diagnostics: bool = False
     devices: int | str = 1
 
@@ -167,6 +171,8 @@ class Run:
             if not 0 <= seed < 2**31:
                 raise InputError(f"seeds must lie in [0, 2**31), not {seed}")
         self._check_beta()
+        if self.labels not in LABELS:
+            raise InputError(f"labels must be {' or '.join(LABELS)}, not {shown(self.labels)}")
         make_optimizer(self.optimizer)
 
     def _check_counts(self, task: Task) -> None:

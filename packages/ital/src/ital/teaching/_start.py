@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ital import rationality
-from ital.learners import Lesson
+from ital.learners import Beginning, Lesson
 from ital.models import Init
 from ital.tasks import World, copies
 from ital.teaching._program import AUTO, START, TEACHER, Lane, LaneNumbers, Numbers, Program, key_of
@@ -43,9 +43,10 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
         previous = first_previous(program.rules, start, world)
 
         def begin_lane(learner: Any, teacher: Any) -> Lane:
+            params, memory = first_state(program, world, start, learner)
             return Lane(
-                params=start,
-                memory=_strong(program.rule.init(start, learner)),
+                params=params,
+                memory=memory,
                 previous=previous,
                 teacher=first_memory(program, world, seed, teacher),
                 asked=() if program.teacher.ask is None else jnp.zeros((), int),
@@ -65,6 +66,31 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
             numbers.lanes.learner,
             numbers.lanes.teacher,
         )
+
+
+def first_state(program: Program, world: World, start: Params, settings: Any) -> tuple[Params, Any]:
+    """Return the learner's parameters and memory before the first step."""
+    rules = program.rules
+    rule = program.rule
+    if rule.begin is None:
+        return start, _strong(rule.init(start, settings))
+
+    def draw_mini_batch(key: PRNGKeyArray) -> tuple[Any, Any]:
+        drawn = rules.draw(key, world, program.batch_size)
+        return rules.show(world.learner, drawn), drawn
+
+    # Only shapes: no example is drawn before the first step.
+    examples, drawn = jax.eval_shape(draw_mini_batch, key_of(0))
+    beginning = Beginning(
+        params=start,
+        examples=examples,
+        likelihood=rules.likelihood,
+        rows=None if rules.rows is None else rules.rows(world, drawn)[1],
+        batch_size=program.batch_size,
+        choices=program.choices,
+    )
+    params, memory = rule.begin(beginning, settings)
+    return params, _strong(memory)
 
 
 def first_memory(program: Program, world: World, seed: Array, settings: Any) -> Any:

@@ -123,6 +123,7 @@ def show(
     rules = program.rules
     chosen = choose(program, world, drawn, scene, moment, lane, numbers)
     examples = _relabelled(program, scene.examples, chosen.choice)
+    _check_facts(program, chosen.choice)
 
     def gradients(elsewhere: Params) -> Gradients:
         # A task whose feedback is iterated begins with the result of the real one.
@@ -139,6 +140,8 @@ def show(
         order=drawn.order,
         bystander=drawn.bystander,
         steps=moment.steps,
+        rows=None if rules.rows is None else rules.rows(world, drawn.batch)[0],
+        likelihood=rules.likelihood,
     )
     # The form of the step needs the lesson itself, so it is added last.
     toward = functools.partial(program.take, lesson, numbers.form)
@@ -157,6 +160,15 @@ def _relabelled(program: Program, examples: Any, choice: Choice) -> Any:
         whose = f"a teacher ({named(program.teacher.choose)})"
         raise InputError(f"{whose} shows a label of its own, but the task has none")
     return program.rules.relabel(examples, choice.index, choice.label)
+
+
+def _check_facts(program: Program, choice: Choice) -> None:
+    """Raise InputError if a learner that takes labels for facts is shown labels made for it."""
+    if choice.label is not None and program.rule.begin is not None:
+        raise InputError(
+            f"a teacher ({named(program.teacher.choose)}) shows labels of its own, which are no "
+            "evidence about the target: leave out the methods posterior and ital-posterior"
+        )
 
 
 def first_lesson(

@@ -1,0 +1,138 @@
+"""What a learner takes from a lesson into its memory: labels that count, and the choice."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.scipy.linalg import solve_triangular
+
+from ital.gradients import HIGHEST
+from ital.learners.posterior._types import Belief, BeliefNumbers, Structure, Window
+from ital.lessons import Lesson
+from ital.tools.types import Array, Float, PerExample, Scalar
+
+
+def weights_of_labels(lesson: Lesson, settings: BeliefNumbers, seen: Any) -> tuple[PerExample, Any]:
+    """Return how much each label counts (B,), and which rows of the pool were seen afterwards.
+
+    The label of a pool's row is one fact, however often the row is drawn.
+
+    Args:
+        lesson: what the learner sees of the step.
+        settings: the numbers of the belief.
+        seen: which rows were seen before (N,); () without a pool.
+
+    Returns:
+        The weights, 0 or 1, and the rows that were seen.
+    """
+    index = jnp.arange(lesson.order.shape[0])
+    is_chosen = jnp.any(index == jnp.atleast_1d(lesson.chosen)[:, None], axis=0)
+    counts = is_chosen | (settings.all_labels > 0)
+    dtype = lesson.here.losses.dtype
+    if lesson.rows is None:
+        return counts.astype(dtype), seen
+    # The first of the copies that count stands for all of them.
+    earlier_copy = (lesson.rows[:, None] == lesson.rows) & (index < index[:, None]) & counts
+    is_new = counts & ~jnp.any(earlier_copy, axis=1) & ~seen[lesson.rows]
+    return is_new.astype(dtype), seen.at[lesson.rows].max(counts)
+
+
+def gradient_rows(lesson: Lesson) -> Float[Array, "B D"]:
+    """Return the gradient of every example at the parameters that the learner showed."""
+    size = lesson.order.shape[0]
+    one_each = jnp.eye(size, dtype=lesson.here.losses.dtype)
+    per_example = jax.vmap(lesson.here.weighted_sum)(one_each)
+    return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(per_example)
+
+
+def first_unit(
+    lesson: Lesson, shown: Float[Array, " D"], belief: Belief, rows: Float[Array, "B D"]
+) -> Scalar:
+    """Return the inverse of the spread of the volumes that the prior expects.
+
+    To first order TVᵢ = 2η⟨ν − ν*, gᵢ⟩ with ν* ~ N(m, s²I). The learner does not know the target,
+    so it cannot look at the volumes themselves.
+    """
+    centred = rows - jnp.mean(rows, axis=0)
+    of_mean = jnp.matmul(centred, shown - belief.mean, precision=HIGHEST)
+    variance = jnp.mean(of_mean**2 + belief.scale**2 * jnp.sum(centred**2, axis=1))
+    spread = 2 * lesson.lr * jnp.sqrt(variance)
+    return jnp.where(spread > 0, 1 / jnp.where(spread > 0, spread, 1.0), 1.0)
+
+
+def sharpness_of(
+    lesson: Lesson,
+    settings: BeliefNumbers,
+    rows: Float[Array, "B D"],
+    b: Scalar,
+    factor: Float[Array, "D D"],
+) -> Scalar:
+    """Return the b with which to read this step's choice: b, or less if the belief is too wide.
+
+    A choice that is much sharper than the belief cuts it at a plane, and a normal distribution
+    describes a half of itself badly: its evidence would be far too high. A softer choice tells
+    nearly as much, since later choices are read more sharply as the belief shrinks.
+
+    Args:
+        lesson: what the learner sees of the step.
+        settings: the numbers of the belief.
+        rows: the gradient of every example.
+        b: the rationality.
+        factor: the Cholesky factor of the belief's precision.
+
+    Returns:
+        The sharpness, with the sign of b.
+    """
+    centred = rows - jnp.mean(rows, axis=0)
+    whitened = solve_triangular(factor, centred.T, lower=True)
+    spread = 2 * lesson.lr * jnp.sqrt(jnp.mean(jnp.sum(whitened**2, axis=0)))
+    most = settings.sharpest / jnp.where(spread > 0, spread, 1.0)
+    return jnp.clip(b, -most, most)
+
+
+def into_window(
+    structure: Structure,
+    window: Window,
+    lesson: Lesson,
+    weights: PerExample,
+    shown: Float[Array, " D"],
+    rows: Float[Array, "B D"] | None,
+) -> Window:
+    """Return the window with this step in its slot."""
+    assert lesson.likelihood is not None
+    slot = lesson.step % structure.window
+    kept = lesson.likelihood.keep(lesson.examples)
+    window = window._replace(
+        kept=jax.tree.map(lambda ring, leaf: ring.at[slot].set(leaf), window.kept, kept),
+        label_weights=window.label_weights.at[slot].set(weights),
+    )
+    if rows is None:
+        return window
+    here = lesson.here
+    progress = here.losses
+    directions = window.directions
+    if structure.exact:
+        progress = jnp.matmul(rows, shown, precision=HIGHEST)
+        directions = directions.at[slot].set(rows)
+    known = -(lesson.lr**2) * here.squared_norms + 2 * lesson.lr * progress
+    chosen = jnp.atleast_1d(lesson.chosen).astype(window.chosen.dtype)
+    return window._replace(
+        known=window.known.at[slot].set(known),
+        directions=directions,
+        chosen=window.chosen.at[slot].set(chosen),
+        present=window.present.at[slot].set(1.0),
+    )
+
+
+def slot_of(window: Any, slot: Scalar) -> Any:
+    """Return one step of arrays (W, …), as arrays (1, …)."""
+    return jax.tree.map(lambda ring: jax.lax.dynamic_slice_in_dim(ring, slot, 1), window)
+
+
+def without_slot(window: Window, slot: Scalar) -> Window:
+    """Return the window with one slot empty."""
+    return window._replace(
+        present=window.present.at[slot].set(0.0),
+        label_weights=window.label_weights.at[slot].set(0.0),
+    )

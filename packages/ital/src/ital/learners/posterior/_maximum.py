@@ -1,0 +1,72 @@
+"""The minimum of a function by a few damped Gauss–Newton steps (Levenberg–Marquardt)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve
+
+from ital.likelihoods import Quadratic
+from ital.tools.types import Array, Float, Scalar
+
+FIRST_DAMPING = 1e-3
+LEAST_DAMPING = 1e-6
+MOST_DAMPING = 1e6
+
+Objective = Callable[[Array], tuple[Quadratic, Any]]
+
+
+class Minimum(NamedTuple):
+    """Where the search ended.
+
+    Attributes:
+        params: the parameters (D,).
+        damping: the damping with which a later search should begin.
+        here: the function at the parameters.
+        extra: what the objective returned beside it.
+    """
+
+    params: Float[Array, " D"]
+    damping: Scalar
+    here: Quadratic
+    extra: Any
+
+
+def damped_step(here: Quadratic, damping: Scalar) -> Float[Array, " D"]:
+    """Return the Gauss–Newton step −(H + λ·diag H)⁻¹g."""
+    diagonal = jnp.diagonal(here.curvature)
+    factor = jnp.linalg.cholesky(here.curvature + jnp.diag(damping * diagonal))
+    return -cho_solve((factor, True), here.gradient)
+
+
+def search_minimum(
+    objective: Objective, start: Float[Array, " D"], damping: Scalar, iterations: int
+) -> Minimum:
+    """Search from a start that is nearly the minimum.
+
+    A step that does not lower the value is not taken, and the next one is damped ten times as much.
+
+    Args:
+        objective: ``objective(ν)`` returns the function to second order, and anything else to
+            return with it.
+        start: where to start (D,).
+        damping: λ of the first step.
+        iterations: number of steps.
+
+    Returns:
+        The best parameters that were found.
+    """
+
+    def improve(_: Any, best: Minimum) -> Minimum:
+        candidate = best.params + damped_step(best.here, best.damping)
+        there, extra = objective(candidate)
+        # False where rounding made the candidate infinite or not a number, too.
+        better = there.value < best.here.value
+        damping = jnp.where(better, best.damping / 10, best.damping * 10)
+        found = Minimum(candidate, damping, there, extra)
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best)
+        return kept._replace(damping=jnp.clip(damping, LEAST_DAMPING, MOST_DAMPING))
+
+    here, extra = objective(start)
+    return jax.lax.fori_loop(0, iterations, improve, Minimum(start, damping, here, extra))

@@ -1,0 +1,127 @@
+"""What a task knows about the probability of its labels: losses of stored examples at any parameters.
+
+A learner that keeps a belief over its target reads labels as evidence: −log p(y | x, ν*) is the loss of an example. It
+must be able to ask for this loss again, long after the step in which it saw the example, and at parameters that nobody
+showed. A :class:`Likelihood` is the task's answer: what to keep of an example, and everything about kept examples at
+some parameters.
+
+Parameters are pytrees, but gradients and curvatures are flat: D numbers in the order of
+:func:`jax.flatten_util.ravel_pytree`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from ital.tools.types import Array, Float, Params, Scalar
+
+
+class Quadratic(NamedTuple):
+    """A function of the parameters to second order: its value, gradient and curvature at one point.
+
+    Attributes:
+        value: the value, a scalar.
+        gradient: the gradient (D,).
+        curvature: the second derivatives (D, D), or a positive approximation of them.
+    """
+
+    value: Scalar
+    gradient: Float[Array, " D"]
+    curvature: Float[Array, "D D"]
+
+
+class Evaluation(NamedTuple):
+    """A likelihood at some parameters ν. What is not asked for is not computed.
+
+    Attributes:
+        losses: ``losses(kept)`` returns −log p(y | x, ν) of N kept examples (N,), up to a constant.
+        gradients: ``gradients(kept)`` returns their gradients with respect to ν (N, D).
+        curvature: ``curvature(kept, weights)`` returns Σ wᵢHᵢ (D, D), with a positive approximation Hᵢ of the second
+            derivatives of a loss (Gauss–Newton).
+        counted: ``counted(statistics, wrong)`` returns the sum of the losses of all counted examples as a
+            :class:`Quadratic`, with the share ``wrong`` of wrong labels; None without sufficient statistics.
+        wrong: ``wrong(kept)`` returns −log p of each label if it is wrong (N,); None if wrong labels have no
+            description.
+    """
+
+    losses: Callable[[Any], Array]
+    gradients: Callable[[Any], Array]
+    curvature: Callable[[Any, Array], Array]
+    counted: Callable[[Any, Scalar], Quadratic] | None = None
+    wrong: Callable[[Any], Array] | None = None
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of labels: numbers that say as much about the target as the labels themselves.
+
+    Attributes:
+        empty: ``empty(params, kept)`` returns the statistics of no labels; ``kept`` is a mini-batch, of which only the
+            shapes matter.
+        add: ``add(statistics, kept, weights)`` counts N kept examples, with weights (N,).
+        numbers: ``numbers(statistics)`` is how many numbers the counted labels hold.
+    """
+
+    empty: Callable[[Params, Any], Any]
+    add: Callable[[Any, Any, Array], Any]
+    numbers: Callable[[Any], Scalar]
+
+
+class Likelihood(NamedTuple):
+    """How probable the labels of a task are.
+
+    Attributes:
+        keep: ``keep(examples)`` returns what is needed of a mini-batch later, a pytree with a leading axis of examples.
+        at: ``at(params, examples)`` evaluates kept examples at any parameters. ``examples`` is the present mini-batch,
+            for what all examples have in common.
+        statistics: sufficient statistics, if there are any. Without them a learner keeps a window of examples.
+        gaussian: whether the loss is ½‖α − y‖², so that −log p is loss/σ² with a variance σ² of the label noise.
+        mixes: whether a share of wrong labels can be allowed for.
+    """
+
+    keep: Callable[[Any], Any]
+    at: Callable[[Params, Any], Evaluation]
+    statistics: Statistics | None = None
+    gaussian: bool = False
+    mixes: bool = False
+
+
+def differentiable(
+    example_loss: Callable[[Params, Any], Array],
+    keep: Callable[[Any], Any] = lambda examples: examples,
+) -> Likelihood:
+    """Make a likelihood from the loss of one example, with gradients by autodiff.
+
+    The curvature of a loss is approximated by the outer product of its gradient (empirical Fisher information).
+
+    Args:
+        example_loss: ``example_loss(params, example)`` returns −log p of one kept example, a scalar.
+        keep: ``keep(examples)`` returns what the loss needs of a mini-batch.
+
+    Returns:
+        The likelihood.
+
+    Example:
+        >>> ital.likelihoods.differentiable(lambda params, row: 0.5 * (row["x"] @ params - row["y"]) ** 2)
+    """
+
+    def at(params: Params, examples: Any) -> Evaluation:
+        def losses(kept: Any) -> Array:
+            return jax.vmap(example_loss, in_axes=(None, 0))(params, kept)
+
+        def gradients(kept: Any) -> Array:
+            per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, 0))(params, kept)
+            return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(per_example)
+
+        def curvature(kept: Any, weights: Array) -> Array:
+            rows = gradients(kept)
+            return jnp.matmul((weights[:, None] * rows).T, rows, precision="highest")
+
+        return Evaluation(losses, gradients, curvature)
+
+    return Likelihood(keep, at)
+
+
+__all__ = ["Evaluation", "Likelihood", "Quadratic", "Statistics", "differentiable"]
