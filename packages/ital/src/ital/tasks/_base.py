@@ -22,6 +22,7 @@ from ital.tasks.protocols import (
     IdealLabelsFn,
     KeepFn,
     MeasureFn,
+    PoolSizeFn,
     ReferencesFn,
     RelabelFn,
     RiskFn,
@@ -113,8 +114,8 @@ class Rules(NamedTuple):
             express.
         likelihood: how probable labels are at any parameters, if the loss is a negative
             log-likelihood.
-        rows: ``rows(world, drawn)``, for tasks with a pool, returns the numbers of the drawn rows
-            (B,) and the number of rows of the pool.
+        rows: ``rows(drawn)``, for tasks with a pool, returns the numbers of the drawn rows (B,).
+        pool_size: ``pool_size(world)`` returns the number of rows of the pool.
     """
 
     start: StartFn
@@ -134,6 +135,7 @@ class Rules(NamedTuple):
     risk: RiskFn | None = None
     likelihood: Likelihood | None = None
     rows: RowsFn | None = None
+    pool_size: PoolSizeFn | None = None
 
     def __repr__(self) -> str:
         return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"

@@ -28,7 +28,7 @@ from ital.tasks._pool_data import (
     row_parts,
     start_of,
 )
-from ital.tasks._pool_likelihood import linear_likelihood, rows_of_pool
+from ital.tasks._pool_likelihood import linear_likelihood, rows_of_pool, size_of_pool
 from ital.tasks.protocols import MeasureFn
 from ital.tools.checks import is_finite, require_finite, shown
 from ital.tools.platform import on_cpu
@@ -319,7 +319,9 @@ def _pool_rules(
         return rules
     linear_rules = rules._replace(most_awareness=rationality.LINEAR, risk=risk)
     if loss.likelihood:
-        linear_rules = linear_rules._replace(likelihood=linear_likelihood(loss), rows=rows_of_pool)
+        linear_rules = linear_rules._replace(
+            likelihood=linear_likelihood(loss), rows=rows_of_pool, pool_size=size_of_pool
+        )
     if not loss.label:
         return linear_rules
     return linear_rules._replace(ideal_labels=ideal_labels)

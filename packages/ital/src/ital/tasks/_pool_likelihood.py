@@ -144,6 +144,11 @@ def linear_likelihood(loss: Loss) -> Likelihood:
     return Likelihood(keep, at, mixes=loss.classes)
 
 
-def rows_of_pool(world: Any, drawn: Any) -> tuple[Array, int]:
-    """Return the numbers of the drawn rows (B,), and the number of rows of the pool."""
-    return drawn, world.learner.labels.shape[0]
+def rows_of_pool(drawn: Array) -> Array:
+    """Return the numbers of the drawn rows (B,): a mini-batch of a pool is drawn as just these."""
+    return drawn
+
+
+def size_of_pool(world: Any) -> int:
+    """Return the number of rows of the pool."""
+    return int(world.learner.labels.shape[0])

@@ -207,11 +207,23 @@ class IdealLabelsFn(Protocol):
 class RowsFn(Protocol):
     """Tells which rows of the pool a mini-batch consists of."""
 
-    def __call__(self, world: "World", drawn: Any, /) -> tuple[Array, int]:
-        """Return the numbers of the drawn rows (B,), and the number of rows of the pool.
+    def __call__(self, drawn: Any, /) -> Array:
+        """Return the numbers of the drawn rows, shape (B,).
+
+        Args:
+            drawn: what ``draw`` returned.
+
+        """
+
+
+@runtime_checkable
+class PoolSizeFn(Protocol):
+    """Counts the rows of the pool."""
+
+    def __call__(self, world: "World", /) -> int:
+        """Return the number of rows.
 
         Args:
             world: the world of the seed.
-            drawn: what ``draw`` returned.
 
         """

@@ -75,17 +75,15 @@ def first_state(program: Program, world: World, start: Params, settings: Any) ->
     if rule.begin is None:
         return start, _strong(rule.init(start, settings))
 
-    def draw_mini_batch(key: PRNGKeyArray) -> tuple[Any, Any]:
-        drawn = rules.draw(key, world, program.batch_size)
-        return rules.show(world.learner, drawn), drawn
+    def draw_mini_batch(key: PRNGKeyArray) -> Any:
+        return rules.show(world.learner, rules.draw(key, world, program.batch_size))
 
-    # Only shapes: no example is drawn before the first step.
-    examples, drawn = jax.eval_shape(draw_mini_batch, key_of(0))
     beginning = Beginning(
         params=start,
-        examples=examples,
+        # Only shapes: no example is drawn before the first step.
+        examples=jax.eval_shape(draw_mini_batch, key_of(0)),
         likelihood=rules.likelihood,
-        rows=None if rules.rows is None else rules.rows(world, drawn)[1],
+        rows=None if rules.pool_size is None else rules.pool_size(world),
         batch_size=program.batch_size,
         choices=program.choices,
     )

@@ -140,7 +140,7 @@ def show(
         order=drawn.order,
         bystander=drawn.bystander,
         steps=moment.steps,
-        rows=None if rules.rows is None else rules.rows(world, drawn.batch)[0],
+        rows=None if rules.rows is None else rules.rows(drawn.batch),
         likelihood=rules.likelihood,
     )
     # The form of the step needs the lesson itself, so it is added last.

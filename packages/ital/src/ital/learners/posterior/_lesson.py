@@ -125,12 +125,12 @@ def into_window(
     )
 
 
-def slot_of(window: Any, slot: Scalar) -> Any:
+def slot_of(window: Any, slot: Array) -> Any:
     """Return one step of arrays (W, …), as arrays (1, …)."""
     return jax.tree.map(lambda ring: jax.lax.dynamic_slice_in_dim(ring, slot, 1), window)
 
 
-def without_slot(window: Window, slot: Scalar) -> Window:
+def without_slot(window: Window, slot: Array) -> Window:
     """Return the window with one slot empty."""
     return window._replace(
         present=window.present.at[slot].set(0.0),
