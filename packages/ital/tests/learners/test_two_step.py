@@ -31,6 +31,7 @@ def lesson_on(loss, params, rows, y, lr, seed):
 
 def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0):
     """The parameters after ITAL's step, or one with other literal weights."""
+    view = min(view, len(lesson.order))  # a learner refuses to see more than there is
     learner = learners.teacher_aware(beta, view=view, beta_decay=decay, volume=volume)
     situation = Situation(0.0, 0.0, len(lesson.order), volume, lambda volumes: pytest.fail("auto"))
     resolved = learner.resolve(learner, situation)
