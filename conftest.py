@@ -7,10 +7,12 @@ from pathlib import Path
 # Workers, servers and commands that tests start share one cache, so each program is compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "build" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")  # the many small ones too
-# Threads of NumPy's and XLA's products wait by spinning: beside other workers they would do nothing else.
+# Threads of NumPy's and XLA's products wait by spinning: beside other workers they would do nothing
+# else.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PJRT_NPROC", "1")
-# Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.
+# Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised``
+# and ``fast``.
 FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"
 HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (
     0,
@@ -118,7 +120,9 @@ def _compiled_with(plain, donated, level, emitters):
 
 @pytest.fixture
 def programs():
-    """The programs that ``optimised`` compiles: a module, a name in it, the argument whose memory is reused."""
+    """The programs that ``optimised`` compiles: a module, a name in it, the argument whose memory
+    is reused.
+    """
     from ital.teaching import _block
 
     return [(_block, "run_block", 2)]
@@ -135,7 +139,9 @@ def optimised(monkeypatch, programs):
 
 @pytest.fixture
 def fast(monkeypatch):
-    """The teaching loop as fast as for users, compiled in half the time, for tests that teach many steps."""
+    """The teaching loop as fast as for users, compiled in half the time, for tests that teach many
+    steps.
+    """
     from ital.teaching import _block
 
     monkeypatch.setattr(
@@ -145,7 +151,8 @@ def fast(monkeypatch):
 
 @pytest.fixture
 def undrawn(request, monkeypatch):
-    """Write empty figure files, except in tests marked ``drawn``: drawing takes longer than teaching.
+    """Write empty figure files, except in tests marked ``drawn``: drawing takes longer than
+    teaching.
 
     The SVG of pages is drawn.
     """
@@ -165,7 +172,9 @@ def undrawn(request, monkeypatch):
 
 @pytest.fixture(autouse=True, scope="module")
 def _room_for_programs():
-    """Drop compiled programs between files: each maps memory, and the system limits the maps of a process."""
+    """Drop compiled programs between files: each maps memory, and the system limits the maps of a
+    process.
+    """
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > 20_000:

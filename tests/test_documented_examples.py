@@ -1,4 +1,6 @@
-"""Every Python block of the written documentation runs: the blocks of a file in order, in one namespace."""
+"""Every Python block of the written documentation runs: the blocks of a file in order, in one
+namespace.
+"""
 
 import re
 from pathlib import Path

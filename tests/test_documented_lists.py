@@ -1,4 +1,6 @@
-"""Lists of parts, commands and options in the documentation are read from the registries and the command line."""
+"""Lists of parts, commands and options in the documentation are read from the registries and the
+command line.
+"""
 
 import importlib
 import inspect
@@ -105,7 +107,8 @@ def test_the_reference_documents_every_public_function_and_class(registries):
 def test_the_documentation_lists_parts_and_commands_of_other_packages(tmp_path):
     pytest.importorskip("sphinx", reason="needs the extra docs")
     shown = "r.parts('teachers'), r.constructors('tasks'), r.commands()"
-    code = f"import sys; sys.path.append({str(DOCS / 'build_scripts')!r}); import registries as r; print({shown})"
+    scripts = str(DOCS / "build_scripts")
+    code = f"import sys; sys.path.append({scripts!r}); import registries as r; print({shown})"
     plugged.install(tmp_path)
     done = plugged.python(tmp_path, "-c", code)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,6 @@
-"""The interactive figure of the documentation's front page: its steps are those of the library, its page works."""
+"""The interactive figure of the documentation's front page: its steps are those of the library, its
+page works.
+"""
 
 import contextlib
 import functools
@@ -47,7 +49,9 @@ def front_page(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, front_page):
-    """``opened(width)``: the figure in a window of that width; no script may fail and nothing else may be fetched."""
+    """``opened(width)``: the figure in a window of that width; no script may fail and nothing else
+    may be fetched.
+    """
     troubles = []
     with contextlib.ExitStack() as stack:
 
@@ -81,7 +85,9 @@ def plane():
 
 @functools.cache  # one object, so that the learners share one compiled program
 def recording(rule):
-    """The rule, which also records the random order that decides what the learner sees of a mini-batch."""
+    """The rule, which also records the random order that decides what the learner sees of a mini-
+    batch.
+    """
 
     def update(lesson, *rest):
         places = {f"order_{i}": lesson.order[i].astype(float) for i in range(SIZE)}

@@ -1,4 +1,6 @@
-"""The tool that breaks the sources (``make mutants``), tried on a package of one module; its lists fit the sources."""
+"""The tool that breaks the sources (``make mutants``), tried on a package of one module; its lists
+fit the sources.
+"""
 
 import ast
 from pathlib import Path
@@ -40,7 +42,8 @@ def test_longest():
 
 
 def test_far_in_a_process_of_its_own():
-    subprocess.run([sys.executable, "-c", "import toy; assert toy.far(12) and not toy.far(2)"], check=True)
+    code = "import toy; assert toy.far(12) and not toy.far(2)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 """
 
 

@@ -1,4 +1,6 @@
-"""Where nothing of ours is installed, the source folders on the path are enough to find all commands and tasks."""
+"""Where nothing of ours is installed, the source folders on the path are enough to find all
+commands and tasks.
+"""
 
 import os
 import subprocess

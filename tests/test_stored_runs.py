@@ -1,4 +1,6 @@
-"""The runs that the documentation shows. README and findings quote the full run and must agree with it."""
+"""The runs that the documentation shows. README and findings quote the full run and must agree with
+it.
+"""
 
 import importlib.util
 import json
@@ -66,8 +68,8 @@ def test_the_readme_counts_the_adaptive_learners_table_rightly():
         f"never worse than the naive learner in the {len(rows)} pairs of task and teacher" in readme
     )
     assert (
-        f"15 % further from the target than the best fixed β in {sum(within)} of {len(within)} pairs"
-        in readme
+        "15 % further from the target than the best fixed β in "
+        f"{sum(within)} of {len(within)} pairs" in readme
     )
 
 
@@ -80,7 +82,8 @@ def test_a_stored_run_is_whole_and_of_modest_size(store_run, name):
     file = ROOT / "docs" / "runs" / f"{name}.json"
     assert file.stat().st_size < store_run.LARGEST
     report = _report.load_report(file)
-    # Tasks of users are in their own reports; a quick run has no matrix of real and assumed teachers.
+    # Tasks of users are in their own reports; a quick run has no matrix of real and assumed
+    # teachers.
     left_out = ("others", "matrix") if report["quick"] else ("others",)
     assert [one["id"] for one in report["sections"]] == [
         one.id for one in sections.SECTIONS if one.id not in left_out

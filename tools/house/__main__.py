@@ -1,4 +1,6 @@
-"""Check the rules of the house: ``python -m tools.house``; ``--lower`` writes lower limits, ``-v`` names places."""
+"""Check the rules of the house: ``python -m tools.house``; ``--lower`` writes lower limits, ``-v``
+names places.
+"""
 
 import sys
 import tomllib

@@ -50,7 +50,9 @@ RULES: Mapping[str, Callable[[ast.AST], bool]] = {
 
 
 def counts(sources: Mapping[str, Source]) -> dict[str, dict[str, int]]:
-    """Return how often each package breaks each rule, and how many files of tests import private modules."""
+    """Return how often each package breaks each rule, and how many files of tests import private
+    modules.
+    """
     found: dict[str, dict[str, int]] = collections.defaultdict(lambda: dict.fromkeys(RULES, 0))
     for source in sources.values():
         package = found[source.module.partition(".")[0]]
@@ -70,7 +72,8 @@ def excess(found: Mapping[str, Any], limits: Mapping[str, Any]) -> Iterable[str]
         for rule, count in rules.items():
             limit = limits.get(package, {}).get(rule, 0)
             if count > limit:
-                yield f"{package}: {count} × {rule.replace('_', ' ')}, at most {limit} (tools/house/limits.toml)"
+                named = rule.replace("_", " ")
+                yield f"{package}: {count} × {named}, at most {limit} (tools/house/limits.toml)"
 
 
 def lowered(found: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, dict[str, int]]:

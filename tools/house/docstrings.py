@@ -1,4 +1,6 @@
-"""Public names document their arguments, results and fields, in Google's style, and begin with a verb."""
+"""Public names document their arguments, results and fields, in Google's style, and begin with a
+verb.
+"""
 
 import ast
 import re
@@ -29,7 +31,9 @@ def listed_names(tree: ast.Module) -> list[str]:
 def find_definition(
     module: str, name: str, sources: Mapping[str, Source]
 ) -> tuple[str, Definition] | None:
-    """Return a public function or class with its dotted name, where it is defined; None for modules and constants."""
+    """Return a public function or class with its dotted name, where it is defined; None for modules
+    and constants.
+    """
     for node in sources[module].tree.body:
         if isinstance(node, Definition) and node.name == name:
             return f"{module}.{name}", node

@@ -1,4 +1,4 @@
-"""Who may import what: no private names of other packages, one name for one class or file of tests."""
+"""Who may import what: no private names of others, one name for one class or file of tests."""
 
 import ast
 import collections
@@ -15,7 +15,9 @@ def package_of(module: str, sources: Mapping[str, Source]) -> str:
 
 
 def imported_names(tree: ast.Module) -> Iterator[str]:
-    """Yield every module that a file imports, wherever in it, and every name that it takes from one."""
+    """Yield every module that a file imports, wherever in it, and every name that it takes from
+    one.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -29,7 +31,9 @@ def is_private(part: str) -> bool:
 
 
 def private_owner(dotted: str, sources: Mapping[str, Source]) -> str | None:
-    """Return the package or module that a private part of a dotted name belongs to; None if all is public."""
+    """Return the package or module that a private part of a dotted name belongs to; None if all is
+    public.
+    """
     parts = dotted.split(".")
     for i, part in enumerate(parts):
         if not is_private(part):
@@ -43,7 +47,8 @@ def private_owner(dotted: str, sources: Mapping[str, Source]) -> str | None:
 def crossed_walls(sources: Mapping[str, Source]) -> Iterator[str]:
     """Yield imports of private names from outside their package.
 
-    What is private in a package may be used in it and below it; what is private in a module, nowhere else.
+    What is private in a package may be used in it and below it; what is private in a module,
+    nowhere else.
     """
     for source in sources.values():
         own = package_of(source.module, sources)
@@ -82,7 +87,8 @@ def repeated_classes(sources: Mapping[str, Source]) -> Iterator[str]:
 def repeated_tests(root: Path = ROOT) -> Iterator[str]:
     """Yield names that more than one file of tests has.
 
-    The test folders are one namespace: of two files with one name, one would be run twice and the other never.
+    The test folders are one namespace: of two files with one name, one would be run twice and
+        the other never.
     """
     folders = collections.defaultdict(list)
     for folder, file in files_of_tests(root):
@@ -93,7 +99,9 @@ def repeated_tests(root: Path = ROOT) -> Iterator[str]:
 
 
 def foreign_tests(root: Path = ROOT) -> Iterator[str]:
-    """Yield what the library's tests import of other packages: they run where only ``ital`` is installed."""
+    """Yield what the library's tests import of other packages: they run where only ``ital`` is
+    installed.
+    """
     folder = root / "packages" / "ital" / "tests"
     modules = {
         ".".join(file.relative_to(folder.parent).with_suffix("").parts)

@@ -1,4 +1,6 @@
-"""The words of docs/reference/writing.md, in everything that people read: pages, docstrings, comments, messages."""
+"""The words of docs/reference/writing.md, in everything that people read: pages, docstrings,
+comments, messages.
+"""
 
 import io
 import re
@@ -8,7 +10,8 @@ from pathlib import Path
 
 from tools.house.sources import ROOT, Source
 
-# The teacher and the learner are "it"; interrupted work resumes; a number is named, not counted by "so many".
+# The teacher and the learner are "it"; interrupted work resumes; a number is named, not counted by
+# "so many".
 UNWANTED = re.compile(
     r"\b(he|she|his|hers|him|himself|herself|so many|goes? on|went on)\b", re.IGNORECASE
 )

@@ -100,7 +100,10 @@ items = [{ id = "hard", question = "Was war schwer?", options = ["Farben", "Pfei
 [[translations.de.questionnaires]]
 id = "last"
 title = "Zuletzt"
-items = [{ id = "hours", question = "Wie lange haben Sie geschlafen?" }, { id = "plan", question = "Wie?" }]
+items = [
+  { id = "hours", question = "Wie lange haben Sie geschlafen?" },
+  { id = "plan", question = "Wie?" },
+]
 """
 
 ANSWERS = {
@@ -126,7 +129,8 @@ def german(config):
         config.instructions
     )
     checks = "".join(
-        f'[[translations.de.check]]\nquestion = "Frage"\noptions = {[str(i) for i in range(len(asked.options))]}\n'
+        '[[translations.de.check]]\nquestion = "Frage"\n'
+        f"options = {[str(i) for i in range(len(asked.options))]}\n"
         for asked in config.check
     )
     texts = '[translations.de]\ntitle = "Roboter"\nconsent = "Ja?"\ndebriefing = "Danke."\n'

@@ -2,7 +2,8 @@
 
 python -m tests.four_devices
 
-Prints the result of each check, or its error. Checks teach the same small world where possible, because compilation
+Prints the result of each check, or its error. Checks teach the same small world where possible,
+because compilation
 takes most of the time.
 """
 
@@ -37,7 +38,7 @@ def sessions(devices, seeds=SEEDS):
 
 
 def one_and_four(task, steps=40, lr=0.01, **options):
-    """The difference between curves on one device and on four, and the shapes of what four return."""
+    """The difference between curves on one device and on four, and the shapes on four."""
     curves = [
         ital.teach(
             task, learner=list(METHODS), seeds=SEEDS, steps=steps, lr=lr, devices=devices, **options
@@ -94,7 +95,9 @@ def shards():
 
 
 def checkpoints():
-    """The seeds of a run, and how far runs that were resumed on other devices end from one that was not."""
+    """The seeds of a run, and how far runs that were resumed on other devices end from one that was
+    not.
+    """
     ends = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "checkpoint"
@@ -112,14 +115,17 @@ def checkpoints():
 
 
 def commands():
-    """Status and standard error of a command on four devices and on one, and whether the curves were stored."""
+    """Status and standard error of a command on four devices and on one, and whether the curves
+    were stored.
+    """
     tasks.REGISTRY["small"] = lambda: SMALL._replace(name="small")
     mpl.figure.Figure.savefig = lambda figure, file, **options: file.write(b"figure")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for options in ("--devices 4 --out several", "--out alone"):
             said = io.StringIO()
-            words = f"run small --seeds {SEEDS} --steps 20 --methods {','.join(METHODS)} {options}".split()
+            named = ",".join(METHODS)
+            words = f"run small --seeds {SEEDS} --steps 20 --methods {named} {options}".split()
             with contextlib.chdir(folder), contextlib.redirect_stderr(said):
                 try:
                     main(words)

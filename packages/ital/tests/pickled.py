@@ -1,6 +1,8 @@
-"""Parts and results through pickle: python -m tests.pickled prints what was lost on the way, as JSON.
+"""Parts and results through pickle: python -m tests.pickled prints what was lost on the way, as
+JSON.
 
-The checks of types in the tests wrap functions in ways that cannot be pickled, so this runs in a process of its own.
+The checks of types in the tests wrap functions in ways that cannot be pickled, so this runs in a
+process of its own.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""The parts that the contract tests cover: all registered ones, including those of installed packages.
+"""The parts that the contract tests cover: all registered ones, including those of installed
+packages.
 
 The tasks of ital-paper are left out: its own tests cover them.
 """
@@ -36,7 +37,9 @@ def is_the_papers(task):
 
 
 def small_tasks():
-    """A quick version of every registered task, by name: one from above, else the task as it is registered."""
+    """A quick version of every registered task, by name: one from above, else the task as it is
+    registered.
+    """
     others = [name for name, task in tasks.REGISTRY.items() if not is_the_papers(task)]
     return {name: functools.partial(tasks.make, name) for name in others} | SMALL
 
@@ -55,5 +58,5 @@ def in_parallel(*registries):
 
 
 def sampled_combinations():
-    """Every task, teacher and method at least once: iterates over the three registries in parallel."""
+    """Every task, teacher and method at least once, by walking the three registries in parallel."""
     return in_parallel(small_tasks(), teachers.REGISTRY, learners.REGISTRY) + AT_HOME

@@ -1,4 +1,4 @@
-"""What awareness amounts to at the start: the sharpness of q, and the length of the awareness step."""
+"""What awareness amounts to at the start: the sharpness of q and the length of its step."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -18,7 +18,7 @@ TOLERANCES = {
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_curves_of_the_papers_tasks_are_what_they_were(task):
-    """See golden/tasks.py, which compares bit by bit; other machines and flags round differently."""
+    """golden/tasks.py compares bit by bit; other machines and flags round differently."""
     expected = json.loads(tasks.FILE.read_text())[task]
     for teacher in tasks.TEACHERS:
         methods = (

@@ -23,7 +23,9 @@ def ital(capsys, *arguments):
 
 
 def check_refused(capsys, folder, words, message):
-    """A command whose working folder is ``folder`` ends with status 2 and one line, and writes nothing."""
+    """A command whose working folder is ``folder`` ends with status 2 and one line, and writes
+    nothing.
+    """
     before = sorted(os.listdir(folder))
     status, out, err = ital(capsys, *words)
     assert status == 2
@@ -34,9 +36,11 @@ def check_refused(capsys, folder, words, message):
 
 
 def check_endless(capsys, folder, words, kind):
-    """A command that should read FILE (.csv, .parquet, .png) in ``folder`` refuses a folder, or a device.
+    """A command that should read FILE (.csv, .parquet, .png) in ``folder`` refuses a folder, or a
+    device.
 
-    ``/dev/zero`` would fill the memory; ``/dev/null``, which is empty, is refused for the same reason.
+    ``/dev/zero`` would fill the memory; ``/dev/null``, which is empty, is refused for the same
+    reason.
     """
     for ending in ("", ".csv", ".parquet", ".png"):
         place = folder / f"FILE{ending}"
@@ -50,7 +54,9 @@ def check_endless(capsys, folder, words, kind):
 
 
 def check_unwritable(capsys, folder, words, place):
-    """A command cannot write to ``place`` in ``folder``, which is a file or below one, and notices at once."""
+    """A command cannot write to ``place`` in ``folder``, which is a file or below one, and notices
+    at once.
+    """
     (folder / "file").touch()
     status, _, err = ital(capsys, *words, "--out", folder / place)
     assert (status, err.count("\n")) == (2, 1)

@@ -163,7 +163,7 @@ def test_sympy_agrees_that_the_end_is_equivalent(equation):
         assert ratio != 0
 
 
-def by_brute_force(equation):
+def by_brute_force(equation):  # noqa: C901
     """Successors computed from the definitions, on lists, with no library code except the types."""
     left, right = list(equation.left), list(equation.right)
     found = set()

@@ -117,9 +117,11 @@ def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
 
 # What the consent said before it called the data pseudonymous, by the words around it.
 UNTRUE = {
-    r"Your data are \*\*pseudonymous\*\*: if .* delete them\.": "If you came through a recruiting service, its number "
+    r"Your data are \*\*pseudonymous\*\*: if .* delete them\.": "If you came through a recruiting "
+    "service, its number "
     "for you is stored only in a scrambled form that nobody can read back.",
-    r"Ihre Daten sind \*\*pseudonym\*\*: Falls .* löschen\.": "Falls Sie über ein Portal zu uns kamen, speichern wir "
+    r"Ihre Daten sind \*\*pseudonym\*\*: Falls .* löschen\.": "Falls Sie über ein Portal "
+    "zu uns kamen, speichern wir "
     "dessen Nummer für Sie nur so verschlüsselt, dass niemand sie zurückverfolgen kann.",
 }
 
@@ -138,7 +140,7 @@ def test_a_study_with_the_consent_of_before_keeps_its_hash():
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_consent_says_what_pseudonymous_means(language):
-    """The researcher finds somebody by their ID, so nobody may be promised that this is impossible."""
+    """The researcher finds people by their ID, so nobody may be promised that they cannot."""
     text = study.load_config().texts(language).consent.text
     assert {"en": "**pseudonymous**", "de": "**pseudonym**"}[language] in text
     assert {"en": "we find your data", "de": "finden wir Ihre Daten"}[language] in text
@@ -286,7 +288,8 @@ def german(paper):
         for _ in config.instructions
     )
     checks = "".join(
-        f'[[translations.de.check]]\nquestion = "Frage {i}"\noptions = {json.dumps(list("0123"[: len(q.options)]))}\n'
+        f'[[translations.de.check]]\nquestion = "Frage {i}"\n'
+        f"options = {json.dumps(list('0123'[: len(q.options)]))}\n"
         for i, q in enumerate(config.check)
     )
     return paper + '[fields]\ncontact = "us@example.org"\n' + GERMAN + pages + checks

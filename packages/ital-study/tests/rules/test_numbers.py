@@ -185,7 +185,12 @@ def test_curves_are_means_at_every_step(small, made_up):
     ]:
         for name in MEASURES:
             values = np.array([
-                value_of(made_up, (teacher, robot, on, number), max(step, 1), name if step else f"{name}_before")
+                value_of(
+                    made_up,
+                    (teacher, robot, on, number),
+                    max(step, 1),
+                    name if step else f"{name}_before",
+                )
                 for number in PEOPLE[teacher]
             ])  # fmt: skip
             row = found.loc[(teacher, robot, on, step)]
@@ -282,7 +287,7 @@ def test_the_findings_quote_the_tables(told):
 
 
 def test_the_claim_counts_maps_by_measure(told):
-    """Made up so that it holds on two maps by one measure, on one by another, on none by the third."""
+    """It holds on two maps by one measure, on one by another, on none by the third."""
     outcomes = told.outcomes.copy()
     ahead = {("distance_last", "A"), ("distance_last", "C"), ("reward", "B")}
     behind = {("policy_tv_last", "A"), ("reward", ALL_MAPS)}
@@ -500,8 +505,10 @@ def test_tables_of_the_fit(guessed, config):
     own = models[models["teacher"] == "human"].to_dict("records")
     assert rows == [
         [
-            row["model"], f"{row['best']} of 4", decimals(row["rho_median"]), decimals(row["epsilon_median"]),
-            f"{decimals(row['frequency'])} ± {decimals(row['frequency_sd'])}", decimals(row["exceedance"], 3),
+            row["model"], f"{row['best']} of 4",
+            decimals(row["rho_median"]), decimals(row["epsilon_median"]),
+            f"{decimals(row['frequency'])} ± {decimals(row['frequency_sd'])}",
+            decimals(row["exceedance"], 3),
             decimals(row["protected"], 3),
         ]
         for row in own

@@ -273,8 +273,10 @@ def test_defaults_never_change():
     Their thresholds must stay what they were.
     """
     assert dataclasses.asdict(Quality()) == {
-        "too_fast_seconds": 1.0, "too_fast_share": 0.2, "looked_away_share": 0.2, "same_place_share": 0.6,
-        "same_place_run": 25, "chance_level": 0.05, "pause_minutes": 30.0, "screen_width": 560, "screen_height": 400,
+        "too_fast_seconds": 1.0, "too_fast_share": 0.2,
+        "looked_away_share": 0.2, "same_place_share": 0.6,
+        "same_place_run": 25, "chance_level": 0.05, "pause_minutes": 30.0,
+        "screen_width": 560, "screen_height": 400,
         "script_seconds": 0.15, "script_share": 0.1, "unseen_share": 0.5, "time_spread": 0.05,
         "attention_failures": 1, "least_steps": 20, "exclude": ("attention",),
     }  # fmt: skip

@@ -379,7 +379,7 @@ def test_what_is_not_in_the_study_is_refused(rules):
 
 
 def test_beliefs_far_out_stay_finite(rules):
-    """Values in the hundreds cannot be iterated to 1e-6 in float32, and must not come out as NaN."""
+    """Values in the hundreds cannot be iterated to 1e-6 in float32; they must not become NaN."""
     arrows = rules.candidates(1, "A")[0]
     for scale in (10, 50, 150):
         w = scale * rules.start(1, "A")

@@ -1,9 +1,10 @@
-"""What a task knows about the probability of its labels: losses of stored examples at any parameters.
+"""What a task knows about the probability of its labels: losses of stored examples at any
+parameters.
 
-A learner that keeps a belief over its target reads labels as evidence: −log p(y | x, ν*) is the loss of an example. It
-must be able to ask for this loss again, long after the step in which it saw the example, and at parameters that nobody
-showed. A :class:`Likelihood` is the task's answer: what to keep of an example, and everything about kept examples at
-some parameters.
+A learner that keeps a belief over its target reads labels as evidence: −log p(y | x, ν*) is the
+loss of an example. It must be able to ask for this loss again, long after the step in which it saw
+the example, and at parameters that nobody showed. A :class:`Likelihood` is the task's answer: what
+to keep of an example, and everything about kept examples at some parameters.
 
 Parameters are pytrees, but gradients and curvatures are flat: D numbers in the order of
 :func:`jax.flatten_util.ravel_pytree`.
@@ -39,12 +40,13 @@ class Evaluation(NamedTuple):
     Attributes:
         losses: ``losses(kept)`` returns −log p(y | x, ν) of N kept examples (N,), up to a constant.
         gradients: ``gradients(kept)`` returns their gradients with respect to ν (N, D).
-        curvature: ``curvature(kept, weights)`` returns Σ wᵢHᵢ (D, D), with a positive approximation Hᵢ of the second
-            derivatives of a loss (Gauss–Newton).
-        counted: ``counted(statistics, wrong)`` returns the sum of the losses of all counted examples as a
-            :class:`Quadratic`, with the share ``wrong`` of wrong labels; None without sufficient statistics.
-        wrong: ``wrong(kept)`` returns −log p of each label if it is wrong (N,); None if wrong labels have no
-            description.
+        curvature: ``curvature(kept, weights)`` returns Σ wᵢHᵢ (D, D), with a positive approximation
+            Hᵢ of the second derivatives of a loss (Gauss–Newton).
+        counted: ``counted(statistics, wrong)`` returns the sum of the losses of all counted
+            examples as a :class:`Quadratic`, with the share ``wrong`` of wrong labels; None without
+            sufficient statistics.
+        wrong: ``wrong(kept)`` returns −log p of each label if it is wrong (N,); None if wrong
+            labels have no description.
     """
 
     losses: Callable[[Any], Array]
@@ -55,11 +57,12 @@ class Evaluation(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Sufficient statistics of labels: numbers that say as much about the target as the labels themselves.
+    """Sufficient statistics of labels: numbers that say as much about the target as the labels
+    themselves.
 
     Attributes:
-        empty: ``empty(params, kept)`` returns the statistics of no labels; ``kept`` is a mini-batch, of which only the
-            shapes matter.
+        empty: ``empty(params, kept)`` returns the statistics of no labels; ``kept`` is a
+            mini-batch, of which only the shapes matter.
         add: ``add(statistics, kept, weights)`` counts N kept examples, with weights (N,).
         numbers: ``numbers(statistics)`` is how many numbers the counted labels hold.
     """
@@ -73,11 +76,14 @@ class Likelihood(NamedTuple):
     """How probable the labels of a task are.
 
     Attributes:
-        keep: ``keep(examples)`` returns what is needed of a mini-batch later, a pytree with a leading axis of examples.
-        at: ``at(params, examples)`` evaluates kept examples at any parameters. ``examples`` is the present mini-batch,
-            for what all examples have in common.
-        statistics: sufficient statistics, if there are any. Without them a learner keeps a window of examples.
-        gaussian: whether the loss is ½‖α − y‖², so that −log p is loss/σ² with a variance σ² of the label noise.
+        keep: ``keep(examples)`` returns what is needed of a mini-batch later, a pytree with a
+            leading axis of examples.
+        at: ``at(params, examples)`` evaluates kept examples at any parameters. ``examples`` is the
+            present mini-batch, for what all examples have in common.
+        statistics: sufficient statistics, if there are any. Without them a learner keeps a window
+            of examples.
+        gaussian: whether the loss is ½‖α − y‖², so that −log p is loss/σ² with a variance σ² of the
+            label noise.
         mixes: whether a share of wrong labels can be allowed for.
     """
 
@@ -94,17 +100,21 @@ def differentiable(
 ) -> Likelihood:
     """Make a likelihood from the loss of one example, with gradients by autodiff.
 
-    The curvature of a loss is approximated by the outer product of its gradient (empirical Fisher information).
+    The curvature of a loss is approximated by the outer product of its gradient (empirical Fisher
+    information).
 
     Args:
-        example_loss: ``example_loss(params, example)`` returns −log p of one kept example, a scalar.
+        example_loss: ``example_loss(params, example)`` returns −log p of one kept example, a
+            scalar.
         keep: ``keep(examples)`` returns what the loss needs of a mini-batch.
 
     Returns:
         The likelihood.
 
     Example:
-        >>> ital.likelihoods.differentiable(lambda params, row: 0.5 * (row["x"] @ params - row["y"]) ** 2)
+        >>> def half_square(params, row):
+        ...     return 0.5 * (row["x"] @ params - row["y"]) ** 2
+        >>> ital.likelihoods.differentiable(half_square)
     """
 
     def at(params: Params, examples: Any) -> Evaluation:

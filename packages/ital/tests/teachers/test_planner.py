@@ -18,7 +18,7 @@ LR = 0.3
 
 
 def worth(batches, params, target, plan):
-    """How much closer a plan brings a naive learner with the square loss to the target, in NumPy."""
+    """How much closer a plan brings a naive learner with the square loss, in NumPy."""
     before = np.sum((params - target) ** 2)
     for (x, y), chosen in zip(batches, plan, strict=True):
         params = params - LR * (params @ x[chosen] - y[chosen])[:, None] * x[chosen]

@@ -255,7 +255,7 @@ OTHERS = ("mnist-pixels", "equation")
 # ---- building ----
 
 
-def build(
+def build(  # noqa: PLR0913
     name: str,
     data: Path | None = None,
     out: Path | None = None,

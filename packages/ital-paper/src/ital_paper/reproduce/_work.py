@@ -35,7 +35,7 @@ SECONDS_BETWEEN_REPORTS = 20.0
 REPORTING = 0.2  # largest share of the time to spend on reports while jobs run
 
 
-def reproduce(
+def reproduce(  # noqa: PLR0913
     names: Sequence[str] = (),
     *,
     quick: bool = False,

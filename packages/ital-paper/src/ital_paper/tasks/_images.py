@@ -9,7 +9,7 @@ from ital.tasks import Pool, Task, from_pool
 from ital_paper import features
 
 
-def from_features(
+def from_features(  # noqa: PLR0913
     name: str,
     file: str,
     teacher: str,

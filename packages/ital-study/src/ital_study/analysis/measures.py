@@ -447,7 +447,7 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Return mean, deviation, standard error and n of every outcome, per arm and map and over maps."""
+    """Return mean, deviation, standard error and n of every outcome, per map and over maps."""
     long = outcomes.melt([*ARM_AND_MAP, "participant"], list(names), "outcome", "value")
     grouped = long.groupby([*ARM_AND_MAP, "outcome"], sort=False)["value"]
     table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()

@@ -145,7 +145,7 @@ def needed_for_all_maps(
     return _smallest(lambda n: share_found(differences, n, alpha) >= power, 2, most)
 
 
-def simulated_effects(
+def simulated_effects(  # noqa: PLR0913
     config: Config,
     teachers: Sequence[arms.ArmTeacher],
     *,

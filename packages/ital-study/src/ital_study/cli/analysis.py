@@ -70,7 +70,9 @@ def simulate(
         bool, typer.Option("--adaptive", help="With --out: also teach the adaptive robot.")
     ] = False,
 ) -> None:
-    """Let programs take part instead of people. Their data are marked. --out takes several teachers: machine,random."""
+    """Let programs take part instead of people. Their data are marked. --out takes several
+    teachers: machine,random.
+    """
     if (out is None) == (url is None):
         raise InputError(
             "give either --out DIR, to simulate here, or --url URL, to take part in a running study"
@@ -197,7 +199,9 @@ def analyze(
         ),
     ] = None,
 ) -> None:
-    """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
+    """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are
+    simulated.
+    """
     set_up_jax("cpu")
     from ital.tools.progress import show_progress
     from ital_study import fit, interface

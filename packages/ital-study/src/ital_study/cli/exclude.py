@@ -28,7 +28,9 @@ def exclude(
     folder: FOLDER = None,
     database: DATABASE = FILE,
 ) -> None:
-    """Exclude a participant: no usable completion, not in the filtered analysis. Possible while the server runs."""
+    """Exclude a participant: no usable completion, not in the filtered analysis. Possible while the
+    server runs.
+    """
     _set(folder, database, number, reason)
     print(f"participant {number} is excluded: {reason.strip()}")
 

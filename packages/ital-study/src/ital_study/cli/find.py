@@ -40,7 +40,9 @@ def find(
         ),
     ] = None,
 ) -> None:
-    """Show a participant's state, times, progress and what to pay. Needs the server's key; the server may run."""
+    """Show a participant's state, times, progress and what to pay. Needs the server's key; the
+    server may run.
+    """
     if export is not None:
         check_writable(export)
     with open_source(database_of(folder, database)) as store:

@@ -68,7 +68,9 @@ def fit(
     ] = 0.1,
     config: CONFIG = None,
 ) -> None:
-    """Find out which teacher each person is: fit models of a teacher to the choices, and compare them."""
+    """Find out which teacher each person is: fit models of a teacher to the choices, and compare
+    them.
+    """
     if recovery == (source is not None):
         raise InputError(
             "give either a folder or database, to fit its participants, or --recovery, to "

@@ -28,7 +28,8 @@ _SETTINGS = """\
 _NOTES = """\
 # {name}
 
-A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's password is in `password`.
+A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's password is in
+`password`.
 
 | file | what | who may see it |
 |---|---|---|
@@ -37,7 +38,8 @@ A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's 
 | `password` | the dashboard's password; replace it if you like | you, nobody else |
 | `study.db`, `-wal`, `-shm` | the data, once the study runs | you, nobody else |
 | `study.db.key` | the key of codes and hashed IDs: keep a copy elsewhere | you, nobody else |
-| `study.db.tombstones` | who was deleted, without content: copy it with every backup | you, nobody else |
+| `study.db.tombstones` | who was deleted, without content: copy it with every backup | you, nobody
+else |
 | `backups/` | what `ital study backup {folder}` writes | you, nobody else |
 """
 _IGNORED = (

@@ -37,7 +37,9 @@ def learner(
         typer.Option(help="Requests that one address may send per minute.", min=1, max=1_000_000),
     ] = 1200,
 ) -> None:
-    """Serve the robots to other front ends, such as jsPsych: a small JSON interface. Nothing is stored."""
+    """Serve the robots to other front ends, such as jsPsych: a small JSON interface. Nothing is
+    stored.
+    """
     serve.need_extra()
     import ital_study as study
     from ital_study.server import create_learner_app

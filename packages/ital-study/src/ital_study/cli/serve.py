@@ -1,4 +1,4 @@
-"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, ``ital play``."""
+"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``; ``play``."""
 
 import contextlib
 import errno
@@ -86,7 +86,8 @@ def serve(
 ) -> None:
     """Run the study: pages for participants, and a dashboard with a password.
 
-    The password comes from ITAL_STUDY_PASSWORD, from the file that ITAL_STUDY_PASSWORD_FILE names, or from the folder.
+    The password comes from ITAL_STUDY_PASSWORD, from the file that ITAL_STUDY_PASSWORD_FILE names,
+    or from the folder.
     """
     need_extra()
     import ital_study as study
@@ -134,7 +135,7 @@ def play(
     ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
-    """Teach naive and teacher-aware robots, and one in between, in the browser. Nothing is stored."""
+    """Teach naive, teacher-aware and other robots in the browser. Nothing is stored."""
     need_extra()
     import ital_study as study
     from ital_study.server import create_play_app
@@ -165,7 +166,8 @@ def export(
         ),
     ] = False,
 ) -> None:
-    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration.
+    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the
+    configuration.
 
     Only you may read the files, because people may have written who they are.
     """
@@ -224,7 +226,9 @@ def backup(
         ),
     ] = None,
 ) -> None:
-    """Write everything to one file, also while the study runs. It can be restored into SQLite or PostgreSQL."""
+    """Write everything to one file, also while the study runs. It can be restored into SQLite or
+    PostgreSQL.
+    """
     from ital_study.store import backups
 
     if folder is not None:
@@ -257,7 +261,9 @@ def restore(
         typer.Option(help="Deletions to apply: the .tombstones file of the lost machine."),
     ] = None,
 ) -> None:
-    """Load a backup into a database. Participants deleted since then stay deleted. Stop the server first."""
+    """Load a backup into a database. Participants deleted since then stay deleted. Stop the server
+    first.
+    """
     need_extra()
     from ital_study.store import backups, read_tombstones
 

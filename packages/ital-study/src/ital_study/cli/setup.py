@@ -44,7 +44,9 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Make the folder of a new study: a configuration with comments, a password, a place for backups."""
+    """Make the folder of a new study: a configuration with comments, a password, a place for
+    backups.
+    """
     from ital_study.cli import folder as _folder
 
     languages = tuple(part.strip() for part in (language or "").split(",") if part.strip())
@@ -75,7 +77,9 @@ def doctor(
     database: DATABASE = FILE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check a study before people take part: ✓ is good, ! needs a look, ✗ must be mended (exit status 1)."""
+    """Check a study before people take part: ✓ is good, ! needs a look, ✗ must be mended (exit
+    status 1).
+    """
     need_extra()
     from ital_study.cli import doctor as _doctor
     from ital_study.cli import folder as _folder

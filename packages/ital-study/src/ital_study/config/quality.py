@@ -20,7 +20,9 @@ FLAGS = {
         "{unseen_share:.0%} of steps or more; or the middle half of times lies within "
         "{time_spread:.0%} of the median"
     ),
-    "too_fast": "confirmed {too_fast_share:.0%} of steps or more in less than {too_fast_seconds:g} s",
+    "too_fast": (
+        "confirmed {too_fast_share:.0%} of steps or more in less than {too_fast_seconds:g} s"
+    ),
     "same_place": (
         "chose the same number in the list, the same place in reading order or the arrow nearest "
         "to the last one in "

@@ -332,7 +332,7 @@ def _json(answer: "httpx.Response") -> Json:
     return content if readable else {}
 
 
-async def take_part(
+async def take_part(  # noqa: PLR0913
     url: str,
     config: Config,
     teacher: ArmTeacher,

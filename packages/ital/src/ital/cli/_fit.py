@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         "fit",
-        epilog="Example: ital fit choices.csv --models volume,loss,uniform --by condition --out fits",
+        epilog=(
+            "Example: ital fit choices.csv --models volume,loss,uniform --by condition --out fits"
+        ),
     )(fit_table)
 
 

@@ -85,7 +85,10 @@ LABEL_NOISE = Annotated[
     typer.Option(
         parser=label_noise,
         metavar="SHARE|sd:NUMBER",
-        help="Probability that a label of the pool is replaced, or sd:NUMBER for Gaussian noise on numeric labels.",
+        help=(
+            "Probability that a label of the pool is replaced, or sd:NUMBER for Gaussian noise on "
+            "numeric labels."
+        ),
     ),
 ]
 MAP = Annotated[

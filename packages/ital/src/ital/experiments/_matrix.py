@@ -104,7 +104,7 @@ class Matrix:
         return f"The order that best responses predict holds ({found})."
 
 
-def matrix(
+def matrix(  # noqa: PLR0913
     settings: Settings,
     out: Path | str = "results",
     *,

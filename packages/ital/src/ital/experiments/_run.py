@@ -40,7 +40,7 @@ class Outcome:
         return f"Outcome({self.task.name!r}, {counts})"
 
 
-def run(
+def run(  # noqa: PLR0913
     settings: Settings,
     out: Path | str = "results",
     *,

@@ -79,7 +79,7 @@ class Sweep:
         return plot_sweep(self.grid, self.task)
 
 
-def sweep(
+def sweep(  # noqa: PLR0913
     settings: Settings,
     lr: Sequence[float],
     beta: Sequence[float],

@@ -168,7 +168,7 @@ def rewards(values: np.ndarray, policy: np.ndarray | None, limit: float) -> Mark
     }
 
 
-def panel(
+def panel(  # noqa: PLR0913
     title: str,
     marks: Iterable[Mark],
     *,

@@ -27,7 +27,7 @@ class Picked(NamedTuple):
     losses: jax.Array
 
 
-def pick(
+def pick(  # noqa: PLR0913
     losses: Losses,
     params: Any,
     batch: Any,

@@ -98,7 +98,7 @@ class TeachingLoader:
         ...     loss = cross_entropy(model(chosen.x), chosen.y)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         loader: DataLoader[Any],
         model: torch.nn.Module,

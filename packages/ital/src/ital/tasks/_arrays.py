@@ -91,7 +91,7 @@ class EncodedView(NamedTuple):
     target: np.ndarray
 
 
-def from_arrays(
+def from_arrays(  # noqa: PLR0913
     x_teacher: Any,
     x_learner: Any = None,
     y: Any = None,

@@ -124,7 +124,7 @@ RULES = Rules(
 )
 
 
-def from_likelihoods(
+def from_likelihoods(  # noqa: PLR0913
     likelihoods: ArrayLike,
     *,
     target: int | None = None,

@@ -30,7 +30,7 @@ from ital.tools.types import Array
 COARSE = 0.1  # error of Q at which π ∝ exp(Q) is wrong by a tenth
 
 
-def from_rewards(
+def from_rewards(  # noqa: PLR0913
     name: str,
     weights: Callable[[np.random.Generator], np.ndarray],
     dynamics: Dynamics,
@@ -124,7 +124,7 @@ def check_precision(name: str, values: Array) -> None:
         )
 
 
-def on_grid(
+def on_grid(  # noqa: PLR0913
     name: str,
     reward: Callable[[np.random.Generator], np.ndarray],
     size: int | tuple[int, int],
@@ -241,7 +241,7 @@ def irl_sparse(size: int = 8) -> Task:
     )
 
 
-def irl(
+def irl(  # noqa: PLR0913
     rewards: ArrayLike | Path | str | None = None,
     *,
     goals: Sequence[Sequence[int]] = (),

@@ -1,4 +1,6 @@
-"""The likelihood of demonstrations: one plan gives the losses and gradients of all actions in all states."""
+"""The likelihood of demonstrations: one plan gives the losses and gradients of all actions in all
+states.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -40,7 +42,9 @@ def reward_of(encoding: Any, params: Array) -> Array:
 
 
 def in_weights(encoding: Any, per_state: Array) -> Array:
-    """Return gradients (…, S) with respect to the rewards as gradients (…, d) with respect to the weights."""
+    """Return gradients (…, S) with respect to the rewards as gradients (…, d) with respect to the
+    weights.
+    """
     if encoding is None:
         return per_state
     if encoding.ndim == 1:
@@ -65,7 +69,7 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
         log_pi = mdp.log_policy(solution.q)  # (A, S)
         pi = jnp.exp(log_pi)
         of_q = in_weights(examples.encoding, q_gradients(dynamics, planning, solution.q))
-        # The gradient of −log π(a|s) is that of Q(s,a), subtracted from its mean under π: (A, S, D).
+        # The gradient of −log π(a|s): the mean of those of Q under π, less its own, (A, S, D).
         of_loss = jnp.sum(pi[:, :, None] * of_q, axis=0) - of_q
 
         def losses(kept: KeptActions) -> Array:

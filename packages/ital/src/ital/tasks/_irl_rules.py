@@ -164,7 +164,7 @@ def implicit_gradients(
 
 
 @functools.cache  # equal tasks share one compiled program
-def irl_rules(
+def irl_rules(  # noqa: C901
     dynamics: Dynamics,
     planning: Planning,
     starts: tuple[int, ...] = (),

@@ -77,7 +77,7 @@ class TeacherRows(NamedTuple):
     weights: Any = None
 
 
-def from_pool(
+def from_pool(  # noqa: PLR0913
     name: str,
     pool: Pool | Callable[[int], Pool],
     loss: Loss,
@@ -227,7 +227,7 @@ def _pool_metrics(loss: Loss, top5: bool, by_class: bool) -> dict[str, Metric]:
 
 
 @functools.cache  # equal tasks share one compiled program
-def _pool_rules(
+def _pool_rules(  # noqa: C901
     model: Model,
     teacher_model: Model,
     loss: Loss,

@@ -1,4 +1,6 @@
-"""The likelihood of a pool's labels under a linear model: square loss, cross-entropy, or a loss of one's own."""
+"""The likelihood of a pool's labels under a linear model: square loss, cross-entropy, or a loss of
+one's own.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -29,7 +31,9 @@ class KeptRows(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Sufficient statistics of the square loss: X'X, X'Y, Σ‖y‖², and how many numbers the labels hold."""
+    """Sufficient statistics of the square loss: X'X, X'Y, Σ‖y‖², and how many numbers the labels
+    hold.
+    """
 
     rows: Float[Array, "d d"]
     labels: Float[Array, "d K"]

@@ -65,7 +65,7 @@ class Session:
         exam: the task's exam, if it has one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         program: Program,
         numbers: Numbers,

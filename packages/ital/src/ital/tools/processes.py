@@ -84,7 +84,7 @@ def run(
         running |= {pool.submit(_work, work, part): part for part in parts}
         while running:
             done, _ = wait(running, timeout=0)
-            # A finished part goes on at once; else messages are waited for.
+            # A finished part continues at once; otherwise messages are waited for.
             yield from _pending(messages, started, 0.0 if done else PATIENCE)
             for future in done:
                 yield running.pop(future), future.result()

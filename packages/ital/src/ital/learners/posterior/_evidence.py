@@ -1,6 +1,7 @@
 """Everything a learner believes, as a function of its target ν*: prior, labels and choices.
 
-    −log p(ν* | everything) = ‖ν* − m‖²/2s² + Σ labels −log p(y | x, ν*) + Σ choices −log q_t(c | ν*)
+    −log p(ν* | everything) = ‖ν* − m‖²/2s²
+        + Σ labels −log p(y | x, ν*) + Σ choices −log q_t(c | ν*)
 
 with q_t(c | ν*) = ε/B + (1 − ε)·softmax(b·TV(ν_t; ν*))_c. Each part is a function of ν* to second
 order, a :class:`ital.likelihoods.Quadratic`.
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ital.gradients import HIGHEST
-from ital.learners.posterior._types import Window
+from ital.learners.posterior._types import StepWindow
 from ital.likelihoods import Evaluation, Quadratic
 from ital.tools.types import Array, Float, Scalar
 
@@ -67,7 +68,7 @@ def as_rows(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)
 
 
-def windowed_labels(at: Evaluation, window: Window, wrong: Scalar | None) -> Quadratic:
+def windowed_labels(at: Evaluation, window: StepWindow, wrong: Scalar | None) -> Quadratic:
     """Return −log p of the labels in the window that count.
 
     With a share p of wrong labels, the probability of a label is (1 − p)·exp(−l) + p·exp(−w). The
@@ -111,7 +112,7 @@ class Readings(NamedTuple):
 
 
 def read_choices(
-    volumes: Float[Array, "W B"], window: Window, sharpness: Float[Array, " W"], lapse: Scalar
+    volumes: Float[Array, "W B"], window: StepWindow, sharpness: Float[Array, " W"], lapse: Scalar
 ) -> Readings:
     """Return how probable every choice was, one after the other among those left (Plackett–Luce).
 
@@ -146,7 +147,7 @@ def read_choices(
 def windowed_choices(
     progress: Float[Array, "W B"],
     gradients: Float[Array, "W B D"],
-    window: Window,
+    window: StepWindow,
     sharpness: Float[Array, " W"],
     lapse: Scalar,
     lr: Scalar,

@@ -13,7 +13,7 @@ from ital.tools import registry
 from ital.tools.checks import is_whole
 
 
-class Settings(NamedTuple):
+class BeliefSettings(NamedTuple):
     """The settings of a belief, as a user gives them.
 
     Attributes:
@@ -41,7 +41,7 @@ class Settings(NamedTuple):
     mean: str = "zero"
 
 
-DEFAULTS = Settings()
+DEFAULTS = BeliefSettings()
 OF_CHOICES = ("lapse", "chance", "grid", "sharpest")  # settings without a meaning for posterior
 
 
@@ -91,16 +91,16 @@ def _read_options(method: str, options: str) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for part in options.split(":"):
         name, equals, text = part.partition("=")
-        if name not in Settings._fields or not equals:
+        if name not in BeliefSettings._fields or not equals:
             raise InputError(
                 f"method {method!r} is written {method}:NAME=VALUE:NAME=VALUE with the settings "
-                f"{', '.join(Settings._fields)}, not with {part!r}"
+                f"{', '.join(BeliefSettings._fields)}, not with {part!r}"
             )
         given[name] = _read(name, text)
     return given
 
 
-def _check_settings(method: str, settings: Settings, aware: bool) -> None:
+def _check_settings(method: str, settings: BeliefSettings, aware: bool) -> None:
     """Raise InputError for a value that is not allowed, or a setting without a meaning."""
     for name, value in settings._asdict().items():
         is_allowed, in_words = ALLOWED[name]
@@ -119,7 +119,7 @@ def _written(value: Any) -> str:
     return str(value)
 
 
-def _name(method: str, settings: Settings) -> str:
+def _name(method: str, settings: BeliefSettings) -> str:
     """Return the name of a method: it holds every setting that is not the default."""
     changed = [
         f"{name}={_written(value)}"
@@ -136,7 +136,9 @@ def _number_or(value: Any, other: float) -> float:
     return other
 
 
-def _resolve(learner: Learner, situation: Situation, *, settings: Settings, aware: bool) -> Learner:
+def _resolve(
+    learner: Learner, situation: Situation, *, settings: BeliefSettings, aware: bool
+) -> Learner:
     """Return the learner with the prior's scale, the teacher's volume and the labels that count."""
     structure = Structure(
         aware=aware,
@@ -165,7 +167,7 @@ def _resolve(learner: Learner, situation: Situation, *, settings: Settings, awar
 def _make(method: str, label: str, aware: bool, options: str | None, given: Any) -> Learner:
     """Return a learner with the settings of a text, or with those given by name."""
     read = {} if options is None else _read_options(method, options)
-    settings = Settings(**{**read, **given})
+    settings = BeliefSettings(**{**read, **given})
     settings = settings._replace(grid=tuple(settings.grid))
     _check_settings(method, settings, aware)
     needs = ("likelihood", "target losses") if aware else ("likelihood",)
@@ -184,7 +186,7 @@ def posterior(options: str | None = None, **settings: Any) -> Learner:
     """Keeps a belief over its target from labels alone: the strongest naive learner.
 
     What it shows is the mean of p(ν* | labels). It ignores the choice, and needs no step size.
-    Settings follow the name: posterior:NAME=VALUE:NAME=VALUE.
+    BeliefSettings follow the name: posterior:NAME=VALUE:NAME=VALUE.
 
     Args:
         options: settings as text, such as ``"window=20:scale=auto"``.

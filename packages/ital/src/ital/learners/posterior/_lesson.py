@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
 from ital.gradients import HIGHEST
-from ital.learners.posterior._types import Belief, BeliefNumbers, Structure, Window
+from ital.learners.posterior._types import Belief, BeliefNumbers, StepWindow, Structure
 from ital.lessons import Lesson
 from ital.tools.types import Array, Float, PerExample, Scalar
 
@@ -93,12 +93,12 @@ def sharpness_of(
 
 def into_window(
     structure: Structure,
-    window: Window,
+    window: StepWindow,
     lesson: Lesson,
     weights: PerExample,
     shown: Float[Array, " D"],
     rows: Float[Array, "B D"] | None,
-) -> Window:
+) -> StepWindow:
     """Return the window with this step in its slot."""
     assert lesson.likelihood is not None
     slot = lesson.step % structure.window
@@ -130,7 +130,7 @@ def slot_of(window: Any, slot: Array) -> Any:
     return jax.tree.map(lambda ring: jax.lax.dynamic_slice_in_dim(ring, slot, 1), window)
 
 
-def without_slot(window: Window, slot: Array) -> Window:
+def without_slot(window: StepWindow, slot: Array) -> StepWindow:
     """Return the window with one slot empty."""
     return window._replace(
         present=window.present.at[slot].set(0.0),

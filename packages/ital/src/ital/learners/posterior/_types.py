@@ -61,7 +61,7 @@ class Structure(NamedTuple):
     sizes: int
 
 
-class Window(NamedTuple):
+class StepWindow(NamedTuple):
     """The latest W steps, in a ring: step t is in slot t mod W.
 
     Attributes:

@@ -28,7 +28,7 @@ from ital.learners.posterior._lesson import (
     without_slot,
 )
 from ital.learners.posterior._maximum import FIRST_DAMPING, search_minimum
-from ital.learners.posterior._types import Belief, BeliefNumbers, Hypothesis, Structure, Window
+from ital.learners.posterior._types import Belief, BeliefNumbers, Hypothesis, StepWindow, Structure
 from ital.lessons import Lesson
 from ital.likelihoods import Evaluation, Likelihood, Quadratic
 from ital.tools.types import Array, Float, Params
@@ -139,13 +139,13 @@ def _check_beginning(likelihood: Likelihood | None, size: int, structure: Struct
 
 def _empty_window(
     structure: Structure, beginning: Beginning, nothing_kept: Any, size: int, dtype: Any
-) -> Window:
+) -> StepWindow:
     """Return a window without steps."""
     steps = structure.window
     batch_size = beginning.batch_size
     zeros = functools.partial(jnp.zeros, dtype=dtype)
     reads_directions = structure.aware and structure.exact
-    return Window(
+    return StepWindow(
         kept=jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), nothing_kept),
         label_weights=zeros((steps, batch_size)),
         known=zeros((steps, batch_size)),
@@ -276,12 +276,12 @@ def _search(
     precision = 1 / belief.sigma**2 if likelihood.gaussian else zero + 1
     leaving_slot = (lesson.step + 1) % structure.window
 
-    def labels_of(at: Evaluation, window: Window) -> Quadratic:
+    def labels_of(at: Evaluation, window: StepWindow) -> Quadratic:
         wrong = settings.wrong if structure.mixture else None
         return _evidence.scaled(precision, _evidence.windowed_labels(at, window, wrong))
 
     def choices_of(
-        progress: Array, gradients: Array, window: Window, sharpness: Array
+        progress: Array, gradients: Array, window: StepWindow, sharpness: Array
     ) -> Quadratic:
         return _evidence.windowed_choices(
             progress, gradients, window, sharpness, settings.lapse, lesson.lr
@@ -406,7 +406,7 @@ def _entropy(weights: Float[Array, " J"], factors: Float[Array, "J D D"]) -> Arr
 
 
 def _weights_of_teachers(structure: Structure, weights: Float[Array, " J"]) -> dict[str, Array]:
-    """Return the probability of each b, and ``trust``: that the teacher helps, less that it harms."""
+    """Return the probability of each b, and ``trust``: that of helping less that of harming."""
     helpful = weights[1 : 1 + structure.sizes]
     hostile = weights[1 + structure.sizes :]
     signals = {"trust": jnp.sum(helpful) - jnp.sum(hostile), "weight_chance": weights[0]}
