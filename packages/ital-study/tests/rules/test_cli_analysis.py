@@ -164,7 +164,7 @@ def test_power(capsys):
         ),
         (
             ["simulate", "--participants", "1", "--out", "a", "--config", "shrt"],
-            "shrt: No such file .* paper or short$",
+            "shrt: No such file .* paper, short or evidence$",
         ),
         (
             ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],

@@ -103,7 +103,7 @@ def test_studies_that_have_begun_keep_their_hash(name):
     """Some keys were added later: without them, a study keeps its meaning."""
     config = study.load_config(name)
     assert (config.adaptive, config.volume) == (False, "exact")
-    assert not re.search("^(adaptive|volume)", config.to_toml(), re.MULTILINE)
+    assert not re.search("^(adaptive|robots|volume)", config.to_toml(), re.MULTILINE)
     assert (
         study.parse_config('adaptive = false\nvolume = "exact"\n' + config.to_toml()).hash
         == config.hash
@@ -156,6 +156,24 @@ def test_the_imagined_volume():
     assert "imitated" not in json.dumps(imitated.public())
     with pytest.raises(InputError, match="volume must be one of exact, imitated, not 'real'"):
         study.parse_config('volume = "real"\n' + PAPER)
+
+
+def test_robots_that_a_study_names():
+    evidence = study.load_config("evidence")
+    assert evidence.learners == ("aware", "posterior", "ital-posterior")
+    assert study.parse_config(evidence.to_toml()) == evidence
+    assert "posterior" not in json.dumps(evidence.public())
+    in_any_order = study.parse_config('robots = ["aware", "naive"]\n' + PAPER)
+    assert in_any_order.learners == ("naive", "aware")
+    for robots, said in (
+        ('["aware", "clever"]', "robots must name kinds of robot .*, not 'clever'"),
+        ('["aware", "aware"]', "robots must name each kind of robot once"),
+        ('["aware"]', "robots must be a list of at least two"),
+        ('["posterior", "ital-posterior"]', "warm_up_learner must be one of posterior, ital-post"),
+        ('["naive", "aware"]\nadaptive = true', "adaptive is for studies that name no robots"),
+    ):
+        with pytest.raises(InputError, match=said):
+            study.parse_config(f"robots = {robots}\n{PAPER}")
 
 
 def test_the_third_robot():

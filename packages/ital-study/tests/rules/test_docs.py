@@ -72,6 +72,8 @@ def test_defaults_on_the_page_are_the_defaults():
     defaults = {field.name: field.default for field in dataclasses.fields(study.Config)}
     assert "| `adaptive` | false |" in PAGE
     assert defaults["adaptive"] is False
+    assert "| `robots` | naive and aware |" in PAGE
+    assert defaults["robots"] == ()
     for name in ("steps", "warm_up_steps", "candidates", "lr", "beta", "release_after_minutes"):
         assert f"| `{name}` | {defaults[name]:g} |" in PAGE
 

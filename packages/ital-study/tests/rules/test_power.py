@@ -130,10 +130,12 @@ def test_what_has_no_answer(call, message):
 def test_outcomes_that_there_are_not(config):
     with pytest.raises(InputError, match="outcome must be one of distance_first"):
         _power.simulated_effects(config, [], outcome="joy")
-    with pytest.raises(InputError, match="against must be naive or imt-matched"):
+    with pytest.raises(InputError, match=r"against must be one of .*, not 'nobody'"):
         _power.simulated_effects(config, [], against="nobody")
-    with pytest.raises(InputError, match="robot must be aware or adaptive, not 'naive'"):
-        _power.simulated_effects(config, [], robot="naive")
+    with pytest.raises(InputError, match=r"robot must be one of naive, .*, not 'clever'"):
+        _power.simulated_effects(config, [], robot="clever")
+    with pytest.raises(InputError, match=r"against must be one of naive, .*, not 'aware'"):
+        _power.simulated_effects(config, [], robot="aware", against="aware")
     with pytest.raises(InputError, match="imt-matched takes steps as long as the aware robot's"):
         _power.simulated_effects(config, [], robot="adaptive", against="imt-matched")
     with pytest.raises(InputError, match="at least 10 simulated participants, not 5"):

@@ -16,6 +16,7 @@ import ital_study as study
 from ital.errors import InputError
 from ital_study.cli import learner as _cli_learner
 from ital_study.cli import serve
+from ital_study.robots import learner as _robots_learner
 from ital_study.server import create_learner_app
 from tests.server.conftest import running
 from tests.server.people import (
@@ -416,3 +417,49 @@ def test_an_origin_is_a_site(origin):
 def test_sites_may_have_ports_and_addresses():
     for origin in ("http://127.0.0.1:8080", "https://[::1]:8080", "https://lab.example.org"):
         assert _cli_learner.checked_origin(origin) == origin
+
+
+@pytest.fixture(scope="module")
+def believing():
+    """A study with robots that keep a belief: its rules alone, without a server."""
+    return study.StudyRules(tiny(robots=("aware", "ital-posterior")))
+
+
+def test_a_robot_that_keeps_a_belief_replays_its_history(believing):
+    name = tiny().maps[0].name
+    mind = believing.first_mind(7, name, "ital-posterior")
+    answer = _robots_learner.start(believing, name, "ital-posterior", 7)
+    for number, choice in enumerate((3, 0, 9)):
+        arrows = believing.candidates(7, name)[number]
+        mind = believing.update(name, "ital-posterior", mind, arrows, choice)
+        sent = json.loads(json.dumps(answer["state"]))
+        answer = _robots_learner.step(believing, sent, arrows, choice)
+        assert answer["belief"] == mind.belief.tolist()
+    state = answer["state"]
+    assert [len(part) for part in state["memory"]] == [30, 30, 3]
+    # Rules that have seen nothing of it give the same robot.
+    fresh = study.StudyRules(believing.config)
+    arrows = believing.candidates(7, name)[0]
+    assert _robots_learner.step(fresh, state, arrows, 1) == _robots_learner.step(
+        believing, state, arrows, 1
+    )
+
+
+def test_a_history_that_cannot_have_been_is_refused(believing):
+    name = tiny().maps[0].name
+    state = _robots_learner.start(believing, name, "ital-posterior", 7)["state"]
+    arrows = believing.candidates(7, name)[0]
+    state = _robots_learner.step(believing, state, arrows, 1)["state"]
+    cells, actions, choices = state["memory"]
+    for changes, said in (
+        ({"memory": [cells, actions]}, "has parts of"),
+        ({"step": 2}, "has parts of"),
+        ({"memory": [[25.0] * 10, actions, choices]}, "no cells, directions or choices"),
+        ({"memory": [cells, actions, [0.5]]}, "no cells, directions or choices"),
+        ({"belief": [1.0] * 25}, "not that of a robot that was shown these arrows"),
+        ({"robot": "posterior"}, "unknown learner 'posterior': choose from"),
+    ):
+        with pytest.raises(InputError, match=said):
+            _robots_learner.step(believing, state | changes, arrows, 0)
+    with pytest.raises(InputError, match="must have 10 of them, not 9"):
+        _robots_learner.step(believing, state, arrows[:9], 0)

@@ -97,7 +97,7 @@ def test_init_refuses_what_cannot_be(capsys):
     for arguments, said in (
         (["full"], "full is not empty"),
         (["full/x"], "full/x is not empty"),
-        (["new", "--like", "long"], "choose paper or short"),
+        (["new", "--like", "long"], "choose paper, short or evidence"),
         (["new", "--origin", "lab.example.org"], "ITAL_STUDY_ORIGIN must be an address"),
         (["new", "--language", "en,tlh"], "--language tlh: paper comes in en"),
         (["new", "--language", "tlh"], "--language tlh: paper comes in en, de"),

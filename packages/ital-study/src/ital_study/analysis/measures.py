@@ -10,7 +10,14 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis.answers_report import answers_of
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE, AWARE, KINDS, NAIVE
+from ital_study.config.kinds import (
+    ADAPTIVE,
+    AWARE,
+    AWARE_POSTERIOR,
+    KINDS,
+    NAIVE,
+    POSTERIOR,
+)
 from ital_study.data.left_out import LeftOut, left_out
 from ital_study.data.table import MEASURES, StudyData, check_unique, unreadable
 from ital_study.robots.rules import StudyRules
@@ -26,7 +33,7 @@ CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "r
 """Outcomes of the paper's claim (ITAL over IMT on every map) with the names of the measures."""
 
 # What learners are called, in the order of tables and figures.
-LABELS = {name: KINDS[name].label for name in (AWARE, ADAPTIVE, NAIVE)}
+LABELS = {name: KINDS[name].label for name in (AWARE_POSTERIOR, POSTERIOR, AWARE, ADAPTIVE, NAIVE)}
 LABELS[MATCHED] = "IMT, matched steps"
 
 Arm = tuple[str, str]  # teacher and learner
@@ -48,7 +55,19 @@ TESTED = (
 )
 
 # Learners that are compared with each other, if a study has both.
-CONTRASTS = ((AWARE, NAIVE), (AWARE, MATCHED), (ADAPTIVE, NAIVE), (ADAPTIVE, AWARE))
+CONTRASTS = (
+    (AWARE, NAIVE),
+    (AWARE, MATCHED),
+    (ADAPTIVE, NAIVE),
+    (ADAPTIVE, AWARE),
+    (AWARE_POSTERIOR, AWARE),
+    (AWARE_POSTERIOR, POSTERIOR),
+    (POSTERIOR, AWARE),
+    (AWARE_POSTERIOR, NAIVE),
+    (POSTERIOR, NAIVE),
+    (AWARE_POSTERIOR, ADAPTIVE),
+    (POSTERIOR, ADAPTIVE),
+)
 
 # A replay may differ from the stored distances by this much: machines round differently.
 REPLAY_TOLERANCE = 0.01
@@ -210,7 +229,7 @@ def _all_arms(
     numbers = sorted(int(number) for number in steps["participant"].unique())
     names = dict.fromkeys(["machine", "random", *steps["teacher"]])
     teachers = [_arms.teacher(name, default=config.beta) for name in names if name != "human"]
-    learners = (*config.learners, MATCHED)
+    learners = with_control(config)
     arms_run = _arms.run(config, numbers, teachers, learners, rules=rules, show=show)
     simulated = _arms.table(config, arms_run)
     simulated_paths = _paths_of(arms_run)
@@ -426,12 +445,16 @@ def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
-    """Return the outcomes of every robot taught, and their mean over maps as map "all"."""
+    """Return the outcomes of every robot taught, and their mean over maps as map "all".
+
+    Decreases and gains are those from the participant's first belief w⁰ on the map, for all robots.
+    """
     import pandas as pd
 
     key = [*ARM_AND_MAP, "participant"]
     first = steps[steps["step"] == 1].set_index(key)
     last = steps[steps["step"] == config.steps].set_index(key).loc[first.index]
+    first = first.assign(**_from_one_start(first))
     learned = {}
     for name in ("distance", "policy_tv", "policy_gap"):
         before = first[f"{name}_before"]
@@ -446,6 +469,27 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
     return table[[*key, *learned]]
 
 
+def _from_one_start(first: "pd.DataFrame") -> "dict[str, pd.Series]":
+    """Return the measures of every robot before its first step, as if all had begun at w⁰.
+
+    Robots that keep a belief begin with the mean of their prior, which is nearer to the truth than
+    w⁰. Differences between robots are to say how near they came, not where they began.
+    """
+    believes = first.index.get_level_values("learner").isin(
+        [name for name, kind in KINDS.items() if kind.believes]
+    )
+    if believes.all() or not believes.any():
+        return {}
+    columns = [f"{name}_before" for name in MEASURES]
+    # w⁰ follows from participant and map, whoever teaches.
+    at_start = first[~believes].groupby(["map", "participant"])[columns].first()
+    own_start = first[believes].reset_index()[["map", "participant"]]
+    found = at_start.reindex(own_start.apply(tuple, axis=1)).to_numpy()
+    replaced = first[columns].copy()
+    replaced.loc[believes] = np.where(np.isnan(found), replaced.loc[believes], found)
+    return {name: replaced[name] for name in columns}
+
+
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """Return mean, deviation, standard error and n of every outcome, per map and over maps."""
     long = outcomes.melt([*ARM_AND_MAP, "participant"], list(names), "outcome", "value")
@@ -457,15 +501,14 @@ def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     """Return the arms to compare, if a study has them.
 
-    First, for every teacher, aware robots with naive ones and with the control, adaptive ones with
-    naive and aware ones. Then the aware, and the adaptive, robots of every teacher with those of
-    the machine and the random teacher.
+    First, for every teacher, its robots with each other and with the control. Then the robots that
+    read the choice, of every teacher, with those of the machine and the random teacher.
     """
     pairs = []
     for teacher in teachers:
         pairs += [((teacher, first), (teacher, second)) for first, second in CONTRASTS]
     order = teachers_in_order(teachers)
-    for learner, teacher in itertools.product((AWARE, ADAPTIVE), order):
+    for learner, teacher in itertools.product((AWARE, ADAPTIVE, AWARE_POSTERIOR), order):
         later_teachers = order[order.index(teacher) + 1 :]
         for reference in ("machine", "random"):
             if reference in later_teachers:
@@ -568,3 +611,20 @@ def teachers_in_order(names: Sequence[str]) -> list[str]:
         return ranks.get(name.partition(":")[0], len(ranks)), name
 
     return sorted(dict.fromkeys(names), key=rank)
+
+
+def with_control(config: Config) -> tuple[str, ...]:
+    """Return the kinds of robot of a study, and the control if there is an aware robot to match."""
+    if AWARE in config.learners:
+        return (*config.learners, MATCHED)
+    return config.learners
+
+
+def compared_robots(config: Config) -> list[tuple[str, str]]:
+    """Return the pairs of a study's robots that its report compares, the main one first."""
+    robots_of_study = config.learners
+    return [
+        (first, second)
+        for first, second in CONTRASTS
+        if first in robots_of_study and second in robots_of_study
+    ]

@@ -14,7 +14,7 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis import measures
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE, AWARE, NAIVE
+from ital_study.config.kinds import AWARE, KINDS, NAIVE
 from ital_study.simulation import arms
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ def simulated_effects(  # noqa: PLR0913
 ) -> "pd.DataFrame":
     """Compare robots for simulated teachers, and compute the people needed.
 
-    ``robot`` may also be the adaptive robot, whether or not the study includes it. The control has
-    the aware robot's step lengths, so it is no control for the adaptive robot.
+    ``robot`` and ``against`` may be of any kind, whether or not the study includes them. The
+    control has the aware robot's step lengths, so it is a control for that one only.
 
     One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how
     often the teacher agrees with the machine, and the participants needed for the mean over maps
@@ -206,11 +206,12 @@ def _check_comparison(config: Config, outcome: str, robot: str, against: str) ->
     outcomes = measures.measures(config.steps)
     if outcome not in outcomes:
         raise InputError(f"outcome must be one of {', '.join(outcomes)}, not {outcome!r}")
-    if robot not in (AWARE, ADAPTIVE):
-        raise InputError(f"robot must be {AWARE} or {ADAPTIVE}, not {robot!r}")
-    if against not in (NAIVE, arms.MATCHED):
-        raise InputError(f"against must be {NAIVE} or {arms.MATCHED}, not {against!r}")
-    if robot == ADAPTIVE and against == arms.MATCHED:
+    if robot not in KINDS:
+        raise InputError(f"robot must be one of {', '.join(KINDS)}, not {robot!r}")
+    others = [name for name in (*KINDS, arms.MATCHED) if name != robot]
+    if against not in others:
+        raise InputError(f"against must be one of {', '.join(others)}, not {against!r}")
+    if robot != AWARE and against == arms.MATCHED:
         raise InputError(
             f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware"
         )

@@ -84,13 +84,23 @@ def simulate(
         )
     study, teachers = _study_and_teachers(config, teacher, rationality)
     if out is not None:
-        study = dataclasses.replace(study, adaptive=study.adaptive or adaptive)
+        if adaptive:
+            study = _with_adaptive(study)
         _simulate_here(study, participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("--url takes one teacher only: run the command once per teacher")
         options = {"think": think, "at_once": at_once, "ramp": ramp, "limit": limit, "seed": seed}
         _simulate_there(study, participants, teachers[0], url, options)
+
+
+def _with_adaptive(config: "Config") -> "Config":
+    """Return a study with the adaptive robot among its robots."""
+    from ital_study.config.kinds import ADAPTIVE, study_kinds
+
+    if config.robots:
+        return dataclasses.replace(config, robots=study_kinds((*config.robots, ADAPTIVE)))
+    return dataclasses.replace(config, adaptive=True)
 
 
 def _study_and_teachers(
@@ -319,9 +329,10 @@ def power(
     outcome: Annotated[
         str, typer.Option(help="Outcome to compare: a column of outcomes.csv.")
     ] = "distance_last",
-    robot: Annotated[str, typer.Option(help="Robots to compare: aware or adaptive.")] = "aware",
+    robot: Annotated[str, typer.Option(help="Kind of robot to compare.")] = "aware",
     against: Annotated[
-        str, typer.Option(help="Robots to compare them with: naive, or imt-matched (the control).")
+        str,
+        typer.Option(help="What to compare it with: another kind, or imt-matched (the control)."),
     ] = "naive",
     config: CONFIG = None,
 ) -> None:

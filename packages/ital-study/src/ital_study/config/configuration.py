@@ -21,13 +21,14 @@ from ital_study.config.sections import Completion, ConsentForm, Instruction, Map
 from ital_study.config.texts import Texts, Translation
 from ital_study.config.toml import toml_content, toml_text
 
-SHIPPED = ("paper", "short")  # configurations that come with ital
+SHIPPED = ("paper", "short", "evidence")  # configurations that come with ital
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
 # Keys added later: where they have their default values, older studies keep their hash.
 LATER = (
     "adaptive",
+    "robots",
     "volume",
     "language",
     "fields",
@@ -71,7 +72,8 @@ class Config:
         hint: Whether pages show the machine's pick after a step.
         release_after_minutes: Minutes of inactivity after which a slot is free again.
         intake: Maximum number of live participants; None: no limit.
-        adaptive: Whether there is an adaptive robot on every map.
+        adaptive: Whether there is an adaptive robot on every map, in a study that names no robots.
+        robots: Kinds of robot on every map; none: the naive and the aware one.
         volume: Teaching volume that robots assume their teacher uses: ``exact`` or ``imitated``.
         world: How the robot moves and plans.
         language: The first language, that of the texts outside ``translations``.
@@ -109,6 +111,7 @@ class Config:
     release_after_minutes: float = 120.0
     intake: int | None = None
     adaptive: bool = False
+    robots: tuple[str, ...] = ()
     volume: str = "exact"
     world: Physics = field(default_factory=Physics)
     language: str = "en"
@@ -124,7 +127,7 @@ class Config:
     @property
     def learners(self) -> tuple[str, ...]:
         """The kinds of robot on every map."""
-        return _kinds.study_kinds(adaptive=self.adaptive)
+        return _kinds.study_kinds(self.robots, adaptive=self.adaptive)
 
     @property
     def size(self) -> int:

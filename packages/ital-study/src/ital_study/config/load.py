@@ -10,7 +10,7 @@ from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
 from ital_study.config.configuration import ARROWS, PALETTES, SHIPPED, VOLUMES, Config
-from ital_study.config.kinds import study_kinds
+from ital_study.config.kinds import KINDS, study_kinds
 from ital_study.config.panel import Panel, panel_of
 from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (
@@ -49,7 +49,7 @@ def load_config(path: str | Path | None = None) -> Config:
     try:
         text = read_text(shipped, f"the configuration {path}")
     except InputError as error:
-        shipped_names = " or ".join(SHIPPED)
+        shipped_names = f"{', '.join(SHIPPED[:-1])} or {SHIPPED[-1]}"
         raise InputError(
             f"{error}; give a TOML file, or a configuration that comes with ital: {shipped_names}"
         ) from None
@@ -107,7 +107,8 @@ def _without_translations(table: TomlTable) -> Config:
     size = len(warm_up_map.rewards)
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
-    robots = study_kinds(adaptive=adaptive)
+    robots = _robots(table, adaptive=adaptive)
+    kinds = study_kinds(robots, adaptive=adaptive)
     language = table.text("language", most=12)
     steps = table.whole("steps", 1, 1000)
     panel = panel_of(table.section("panel", Panel))
@@ -124,7 +125,7 @@ def _without_translations(table: TomlTable) -> Config:
         completion=completion_of(table.section("completion", Completion), panel),
         steps=steps,
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=table.one_of("warm_up_learner", robots),
+        warm_up_learner=table.one_of("warm_up_learner", kinds),
         # No cell may occur in two successive steps, so the map must hold two steps.
         candidates=table.whole("candidates", 2, size * size // 2),
         lr=table.number("lr", above=0.0, most=1.0),
@@ -137,13 +138,14 @@ def _without_translations(table: TomlTable) -> Config:
         release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
         intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
+        robots=robots,
         volume=table.one_of("volume", VOLUMES),
         world=physics_of(table.section("world", Physics)),
         language=language,
         words=languages.check_words(language, content.get("words", {}), "words"),
         questionnaires=questions.questionnaires_of(table),
         quality=quality_of(table.section("quality", Quality)),
-        attention=attention_of(table, tuple(each.name for each in maps), len(robots), steps),
+        attention=attention_of(table, tuple(each.name for each in maps), len(kinds), steps),
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
     )
@@ -151,6 +153,28 @@ def _without_translations(table: TomlTable) -> Config:
     taken = {**config.numbers_in_texts(), "map": 1, "robot": 1}
     fields = texts.fields_of(content.get("fields", {}), taken)
     return dataclasses.replace(config, fields=fields)
+
+
+def _robots(table: TomlTable, *, adaptive: bool) -> tuple[str, ...]:
+    """Read the kinds of robot that a study names; none if it names none."""
+    if "robots" not in table.content:
+        return ()
+    named = table.texts("robots")
+    for name in named:
+        if name not in KINDS:
+            raise InputError(
+                f"{table.prefix}robots must name kinds of robot ({', '.join(KINDS)}), not {name!r}"
+            )
+    if len(set(named)) < len(named):
+        raise InputError(f"{table.prefix}robots must name each kind of robot once")
+    if len(named) < 2:
+        raise InputError(f"{table.prefix}robots must name at least two kinds of robot to compare")
+    if adaptive:
+        raise InputError(
+            f"{table.prefix}adaptive is for studies that name no robots: "
+            "leave it out, and name the adaptive robot in robots"
+        )
+    return study_kinds(named)
 
 
 def _check_maps(maps: Sequence[Map], warm_up_map: Map) -> None:

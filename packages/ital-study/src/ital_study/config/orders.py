@@ -5,14 +5,31 @@ The others follow.
 
 import functools
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ital_study.config.kinds import LEARNERS
+from ital_study.config.kinds import KINDS, LEARNERS
 
 # With more maps, the pattern of first robots repeats: 64 orders of two robots are enough for
 # balance.
 LONGEST = 6
+
+
+# Names of robots may hold hyphens themselves: the longest name that fits is meant.
+_NAMES = re.compile("|".join(sorted(map(re.escape, KINDS), key=len, reverse=True)))
+
+
+def first_robots(order: str) -> list[str]:
+    """Return the learner that is robot 1 on each map.
+
+    Args:
+        order: An order from :func:`orders`.
+
+    Returns:
+        One learner per map.
+    """
+    return _NAMES.findall(order)
 
 
 @functools.lru_cache(maxsize=16)
@@ -49,7 +66,7 @@ def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tu
     Returns:
         The learners, beginning with the one that the order names; the others follow in turn.
     """
-    first = learners.index(order.split("-")[map_index])
+    first = learners.index(first_robots(order)[map_index])
     return (*learners[first:], *learners[:first])
 
 
@@ -65,7 +82,7 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
         As many orders as there are learners, ``order`` first. For two learners: an order and its
         opposite.
     """
-    maps = range(order.count("-") + 1)
+    maps = range(len(first_robots(order)))
     robots_of_maps = [robots(order, index, learners) for index in maps]
     # The first robots of all maps, the second ones, …
     shifts = zip(*robots_of_maps, strict=True)
@@ -87,7 +104,7 @@ def firsts(
     """
     table = [dict.fromkeys(learners, 0) for _ in range(maps)]
     for order, times in counted.items():
-        for row, first in zip(table, order.split("-"), strict=True):
+        for row, first in zip(table, first_robots(order), strict=True):
             row[first] += times
     return table
 
@@ -114,7 +131,7 @@ def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] 
 
     def times_first(order: str) -> int:
         """Count how often the robots that this order would begin with came first already."""
-        firsts_of_maps = order.split("-")
+        firsts_of_maps = first_robots(order)
         return sum(row[first] for row, first in zip(first_so_far, firsts_of_maps, strict=True))
 
     def taken_shifts(order: str) -> int:
@@ -131,4 +148,4 @@ def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] 
     return least(rare, lambda order: -taken_shifts(order))[0]
 
 
-__all__ = ["firsts", "next_order", "orders", "robots", "turns"]
+__all__ = ["first_robots", "firsts", "next_order", "orders", "robots", "turns"]

@@ -5,6 +5,9 @@ from importlib import resources
 
 _COMMENT = re.compile(r"(#.*\n)+")
 
+# A text of several lines, or anything up to a comment.
+_VALUE = r'"""[\s\S]*?"""|[^#\n]*[^#\s]'
+
 
 def shipped_text(name: str) -> str:
     """Return the text of a configuration that comes with ital.
@@ -13,7 +16,7 @@ def shipped_text(name: str) -> str:
     do that: their meaning would change with the version of ital.
 
     Args:
-        name: ``paper`` or ``short``.
+        name: ``paper``, ``short`` or ``evidence``.
 
     Returns:
         A complete TOML file with its comments.
@@ -61,13 +64,18 @@ def _sections_of(text: str) -> dict[str, str]:
 
 
 def _with_keys(section: str, changes: str) -> str:
-    """Return a section with other values of some keys; its comments stay."""
-    for key, value in re.findall(r"^(\w+) = (.*)$", changes, re.MULTILINE):
-        old = re.search(rf"^{key} = [^#\n]*(.*)$", section, re.MULTILINE)
+    """Return a section with other values of some keys; its comments stay.
+
+    A key that the section has only in a comment, as an example, takes the place of that line.
+    """
+    for key, value in re.findall(rf"^(\w+) = ({_VALUE})", changes, re.MULTILINE):
+        old = re.search(rf"^(?:# )?{key} = (?:{_VALUE}) *(.*)$", section, re.MULTILINE)
         if old is None:
             continue
         comment = old[1]
         column = old.start(1) - old.start()  # of the comment, which stays where it was
-        line = f"{key} = {value}".ljust(column) + comment
-        section = section[: old.start()] + line.rstrip() + section[old.end() :]
+        line = f"{key} = {value}".rstrip()
+        if comment:
+            line = f"{line} ".ljust(column) + comment
+        section = section[: old.start()] + line + section[old.end() :]
     return section

@@ -27,7 +27,7 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
 
     Args:
         name: Name of the study.
-        like: The study to begin with: ``paper`` or ``short``.
+        like: The study to begin with: ``paper``, ``short`` or ``evidence``.
         languages: Languages of the texts; empty: all. The study's first one stays the first, if it
             is among them.
 
@@ -38,7 +38,8 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
         InputError: There is no such study or language.
     """
     if like not in SHIPPED:
-        raise InputError(f"--like {like}: there is no such study; choose {' or '.join(SHIPPED)}")
+        shipped_names = f"{', '.join(SHIPPED[:-1])} or {SHIPPED[-1]}"
+        raise InputError(f"--like {like}: there is no such study; choose {shipped_names}")
     old_first, *others = load_config(like).languages
     _check_languages(like, languages, old_first, others)
     text = shipped_text(like)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
 from ital_study.config.configuration import Config
+from ital_study.config.kinds import KINDS, LEARNERS
 from ital_study.config.load import load_config
 from ital_study.data import flags
 from ital_study.data.codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
@@ -96,14 +97,6 @@ CODEBOOK: dict[str, tuple[str, str]] = {
         "Flag: no input device or times, less than `script_seconds`, or sooner than the page "
         "could have shown it.",
     ),
-}
-# What differs in a study with the third robot.
-WITH_ADAPTIVE = {
-    "learner": (
-        "text",
-        "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told.",
-    ),
-    "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
 COLUMNS = tuple(CODEBOOK)
 
@@ -294,8 +287,7 @@ def codebook(
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
     columns = CODEBOOK
     if config is not None:
-        if config.adaptive:
-            columns = CODEBOOK | WITH_ADAPTIVE
+        columns = CODEBOOK | _columns_of_robots(config)
         lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
     lines += [
         "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a "
@@ -321,6 +313,20 @@ def codebook(
         lines += question_lines(config)
         lines += flags.codebook_lines([config] if used is None else used)
     return "\n".join(lines) + "\n"
+
+
+def _columns_of_robots(config: Config) -> dict[str, tuple[str, str]]:
+    """Return the columns whose meaning depends on the robots of a study."""
+    if config.learners == LEARNERS:
+        return {}
+    *others, last = [f"{name} ({KINDS[name].label})" for name in config.learners]
+    kinds = f"{', '.join(others)} or {last}"
+    ordinals = ("the first robot on this map", "the second", "the third", "the fourth", "the fifth")
+    numbers = [f"{number}: {text}" for number, text in enumerate(ordinals, start=1)]
+    return {
+        "learner": ("text", f"Kind of robot: {kinds}. Nobody was told."),
+        "robot": ("whole", f"{', '.join(numbers[: len(config.learners)])}."),
+    }
 
 
 def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Path]:

@@ -17,23 +17,26 @@ from ital_study.analysis.measures import (
     ALL_MAPS,
     ARM_AND_MAP,
     CURVES,
+    LABELS,
     Analysis,
     arm,
+    compared_robots,
     measures,
     robots,
     teachers_in_order,
 )
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE, AWARE, NAIVE
+from ital_study.config.kinds import ADAPTIVE, AWARE, AWARE_POSTERIOR, NAIVE, POSTERIOR
 from ital_study.robots.rules import StudyRules
 from ital_study.simulation.arms import MATCHED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Aware robots are blue, adaptive ones green, naive ones orange, the control grey. The less a
-# teacher is like a person, the paler its colour; the random teacher is hatched. This works in print
-# and for colour-blind readers.
+# Aware robots are blue, adaptive ones green, those that keep a belief ochre, or magenta if they
+# read choices as well, naive ones orange, the control grey. The less a teacher is like a person,
+# the paler its colour; the random teacher is hatched. This works in print and for colour-blind
+# readers.
 SHADES = {
     AWARE: {
         "human": "#08306b",
@@ -46,6 +49,18 @@ SHADES = {
         "machine": "#1f9e77",
         "boltzmann": "#72c2a6",
         "random": "#bfe3d5",
+    },
+    POSTERIOR: {
+        "human": "#5c4700",
+        "machine": "#b08a00",
+        "boltzmann": "#d3b862",
+        "random": "#ebdfb8",
+    },
+    AWARE_POSTERIOR: {
+        "human": "#6d0838",
+        "machine": "#c23a7c",
+        "boltzmann": "#dd8db3",
+        "random": "#f2cfe0",
     },
     NAIVE: {
         "human": "#a63a00",
@@ -65,6 +80,8 @@ HATCHES = {"random": "////", "boltzmann": ".."}
 LINES = {
     AWARE: "#5b9bd0",
     ADAPTIVE: "#4bb391",
+    POSTERIOR: "#c2a33c",
+    AWARE_POSTERIOR: "#cf6b9c",
     NAIVE: "#dd8f4e",
 }
 DASHES = {"random": (1, 1.2), "boltzmann": (4, 1.5)}
@@ -144,7 +161,7 @@ def drawings(analysis: Analysis) -> list[str]:
     """Return the figures that can be drawn: without people, only that of the maps."""
     if analysis.left_out.everybody:
         return ["maps"]
-    return list(DRAWINGS)
+    return [name for name in DRAWINGS if name != "control" or AWARE in analysis.config.learners]
 
 
 def of_people(analysis: Analysis) -> bool:
@@ -392,10 +409,14 @@ def _bars(analysis: Analysis) -> StudyFigure:
     One bar per arm and map.
     """
     rows = figure_rows(analysis)
-    against_naive = analysis.tests[analysis.tests["second"] == NAIVE]
+    baseline = compared_robots(analysis.config)[0][1]
+    of_baseline = analysis.tests["second"] == baseline
+    # Tests of the same robot with two teachers have no bar of their own.
+    of_baseline &= analysis.tests["first"] != baseline
+    against = analysis.tests[of_baseline]
     panels = []
     for outcome in OUTCOMES:
-        tests = against_naive[against_naive["outcome"] == outcome].to_dict("records")
+        tests = against[against["outcome"] == outcome].to_dict("records")
         panels.append(
             bar_panel(
                 rows["means"],
@@ -406,8 +427,8 @@ def _bars(analysis: Analysis) -> StudyFigure:
                 references=rows["references"] if outcome == "reward" else None,
             )
         )
-    compared = "ITAL and ITAL adaptive" if analysis.config.adaptive else "ITAL"
-    stars = f"stars: {compared} against IMT, paired t-test, Holm over maps"
+    compared = " and ".join(LABELS[first] for first in robots(analysis.config) if first != baseline)
+    stars = f"stars: {compared} against {LABELS[baseline]}, paired t-test, Holm over maps"
     caption = (
         "Decreases of distance and policy distance, gain in reward and final reward, of every arm "
         "on every map."
@@ -454,7 +475,7 @@ def _control(analysis: Analysis) -> StudyFigure:
 def _path_panel(paths: Rows, steps: int) -> Panel:
     """Return the path lengths of robots beside the distance that they had to go."""
     teachers = teachers_in_order([row["teacher"] for row in paths])
-    learners = (AWARE, ADAPTIVE, MATCHED, NAIVE)
+    learners = (AWARE_POSTERIOR, POSTERIOR, AWARE, ADAPTIVE, MATCHED, NAIVE)
 
     def rank(row: Mapping[str, Any]) -> tuple[int, int]:
         return teachers.index(row["teacher"]), learners.index(row["learner"])

@@ -24,11 +24,13 @@ from ital_study.analysis.measures import (
     Analysis,
     Arm,
     arm,
+    compared_robots,
     measures,
     robots,
     teachers_in_order,
+    with_control,
 )
-from ital_study.config.kinds import ADAPTIVE, AWARE, NAIVE
+from ital_study.config.kinds import ADAPTIVE, AWARE, KINDS, LEARNERS, NAIVE
 from ital_study.fitting.people import StudyFit
 from ital_study.report import figures as _figures
 from ital_study.report import fit_report, quality_report
@@ -91,27 +93,56 @@ def findings(analysis: Analysis) -> list[str]:
     if analysis.left_out.everybody:
         return [_figures.nobody(analysis)]
     teacher = main_teacher(analysis)
+    learners = analysis.config.learners
     versus = _versus(analysis, teacher, AWARE)
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
-    sentences = [
-        _comparison(analysis, teacher, versus[teacher, NAIVE]),
-        claim(analysis, teacher),
-        _slowness(analysis, teacher, paths[teacher, NAIVE]),
-        _matched_steps(teacher, paths[teacher, AWARE], versus[teacher, MATCHED]),
-        *_beside_others(analysis, teacher, versus),
-    ]
-    if analysis.config.adaptive:
+    sentences = []
+    if _is_papers(analysis):
+        sentences += [
+            _comparison(analysis, teacher, (AWARE, NAIVE)),
+            claim(analysis, teacher),
+            _slowness(analysis, teacher, paths[teacher, NAIVE]),
+        ]
+    sentences += [_comparison(analysis, teacher, pair) for pair in _pairs_beside(analysis)]
+    if AWARE in learners:
+        sentences.append(_matched_steps(teacher, paths[teacher, AWARE], versus[teacher, MATCHED]))
+    main = compared_robots(analysis.config)[0][0]
+    sentences += _beside_others(analysis, teacher, main)
+    if _is_papers(analysis) and ADAPTIVE in learners:
         sentences.append(_of_adaptive(analysis, teacher, paths[teacher, ADAPTIVE]))
+    if _believing(analysis):
+        sentences.append(BELIEF_NOTE)
     return sentences
 
 
-def _comparison(analysis: Analysis, teacher: str, test: Mapping[Any, Any]) -> str:
-    """Return the main comparison: aware against naive robots."""
+def _is_papers(analysis: Analysis) -> bool:
+    """Say whether a study has the two robots that the paper compares."""
+    return set(LEARNERS) <= set(analysis.config.learners)
+
+
+def _believing(analysis: Analysis) -> list[str]:
+    """Return the kinds of robot of a study that keep a belief over their target."""
+    return [name for name in analysis.config.learners if KINDS[name].believes]
+
+
+def _pairs_beside(analysis: Analysis) -> list[tuple[str, str]]:
+    """Return the pairs of robots to compare that have no sentences of their own."""
+    pairs = compared_robots(analysis.config)
+    if not _is_papers(analysis):
+        return pairs
+    believing = _believing(analysis)
+    return [pair for pair in pairs if pair[0] in believing]
+
+
+def _comparison(analysis: Analysis, teacher: str, pair: tuple[str, str]) -> str:
+    """Return the comparison of two robots on the distance, mean over maps."""
+    first, second = pair
+    test = _versus(analysis, teacher, first)[teacher, second]
     return (
         f"After {analysis.config.steps} arrows, mean over maps, the distance to the truth had "
         "fallen "
-        f"by {decimals(test['mean_first'])} for {arm(teacher, AWARE)} "
-        f"and by {decimals(test['mean_second'])} for {arm(teacher, NAIVE)}: {_difference(test)}."
+        f"by {decimals(test['mean_first'])} for {arm(teacher, first)} "
+        f"and by {decimals(test['mean_second'])} for {arm(teacher, second)}: {_difference(test)}."
     )
 
 
@@ -210,23 +241,25 @@ def _of_adaptive(analysis: Analysis, teacher: str, path: float) -> str:
     )
 
 
-def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) -> list[str]:
-    """Return how these teachers compare with the machine and with chance."""
-    others = [name for name in ("machine", "random") if (name, AWARE) in versus]
+def _beside_others(analysis: Analysis, teacher: str, robot: str) -> list[str]:
+    """Return how these teachers compare with the machine and with chance, by one kind of robot."""
+    versus = _versus(analysis, teacher, robot)
+    others = [name for name in ("machine", "random") if (name, robot) in versus]
     if teacher == "random" or not others:
         return []
     sentences = []
     if teacher != "machine":
-        percent = 100 * analysis.agreement[teacher, AWARE]
+        percent = 100 * analysis.agreement[teacher, robot]
+        called = "aware robot" if robot == AWARE else f"robot {LABELS[robot]}"
         sentences.append(
-            "With the aware robot, the arrow was the machine's own pick in "
+            f"With the {called}, the arrow was the machine's own pick in "
             f"{decimals(percent, 0)} % of steps; "
             f"one in {analysis.config.candidates} would be chance."
         )
     for name in others:
-        test = versus[name, AWARE]
+        test = versus[name, robot]
         sentences.append(
-            f"{arm(teacher, AWARE)} against {arm(name, AWARE)}: {decimals(test['mean_first'])} "
+            f"{arm(teacher, robot)} against {arm(name, robot)}: {decimals(test['mean_first'])} "
             f"and {decimals(test['mean_second'])}, {_difference(test)}."
         )
     return [" ".join(sentences)]
@@ -338,12 +371,17 @@ def sections(
     teacher = main_teacher(analysis)
     aware = (teacher, AWARE)
     naive = (teacher, NAIVE)
-    figures = {name: _figures.block(name, analysis) for name in _figures.DRAWINGS}
+    figures: dict[str, list[Block]] = {name: [] for name in _figures.DRAWINGS}
+    figures |= {name: _figures.block(name, analysis) for name in _figures.drawings(analysis)}
     found = [*map(report.paragraph, findings(analysis)), *figures["bars"]]
     taught = [*figures["maps"], interface(analysis.config, picture)]
     models = fit_report.blocks(fit, teacher) if fit else []
-    control = [report.paragraph(CONTROL), *figures["control"], *_control_tests(analysis, teacher)]
-    quality = quality_report.blocks(analysis, aware, naive)
+    control = []
+    if AWARE in analysis.config.learners:
+        control = [report.paragraph(CONTROL), *figures["control"]]
+        control += _control_tests(analysis, teacher)
+    first, second = compared_robots(analysis.config)[0]
+    quality = quality_report.blocks(analysis, (teacher, first), (teacher, second))
     return [
         report.section("What was found", "findings", found),
         report.section("What was taught, and how", "shown", taught),
@@ -355,6 +393,7 @@ def sections(
             "adaptive",
             _adaptive_tests(analysis, teacher),
         ),
+        report.section("Robots that keep a belief", "belief", _belief_tests(analysis, teacher)),
         report.section(
             "Compared with the machine and with chance",
             "others",
@@ -379,11 +418,22 @@ def _adaptive_tests(analysis: Analysis, teacher: str) -> list[Block]:
     ]
 
 
+def _belief_tests(analysis: Analysis, teacher: str) -> list[Block]:
+    """Return the tests of robots that keep a belief; none in a study without them."""
+    believing = _believing(analysis)
+    blocks = []
+    for first, second in compared_robots(analysis.config):
+        if first in believing:
+            blocks += tests(analysis, CLAIMED, (teacher, first), (teacher, second))
+    return blocks
+
+
 def _tests_of_teachers(analysis: Analysis, teacher: str) -> list[Block]:
-    """Return the tests of aware robots against those of the machine and of the random teacher."""
+    """Return the tests of a robot against those of the machine and of the random teacher."""
+    robot = compared_robots(analysis.config)[0][0]
     blocks = []
     for other in ("machine", "random"):
-        blocks += tests(analysis, ("distance_last",), (teacher, AWARE), (other, AWARE))
+        blocks += tests(analysis, ("distance_last",), (teacher, robot), (other, robot))
     return blocks
 
 
@@ -408,6 +458,11 @@ CONTROL = (
     "The control has its own belief and sees the same arrows. It moves along the gradient of the "
     "chosen arrow, like "
     "the naive robot, but as far as the aware robot would move from there."
+)
+BELIEF_NOTE = (
+    "A robot that keeps a belief begins with the mean of its prior, not with the participant's "
+    "first belief; all decreases are from that first belief. What the robot Posterior learns does "
+    "not depend on the teacher, since it learns from all arrows of a step, chosen or not."
 )
 ADAPTIVE_NOTE = (
     "On each map the robots come in one of three orders: naive, aware, adaptive, or the same "
@@ -434,7 +489,7 @@ def notes(analysis: Analysis) -> list[str]:
         "greedy policy in the true world until death, from a random cell, computed exactly. "
         "All outcomes on all maps are in summary.csv, tests.csv and outcomes.csv.",
     ]
-    if analysis.config.adaptive:
+    if analysis.config.learners == (*LEARNERS, ADAPTIVE):
         sentences.append(ADAPTIVE_NOTE)
     return sentences
 
@@ -468,7 +523,9 @@ def _arms_table(analysis: Analysis) -> Block:
         cell = f"{decimals(row['mean'], digits)} ± {decimals(row['sem'], digits)}"
         cells[row["teacher"], row["learner"], row["outcome"]] = cell
     teachers = teachers_in_order(analysis.summary["teacher"].tolist())
-    learners = (*robots(analysis.config), MATCHED)
+    learners = robots(analysis.config)
+    if MATCHED in with_control(analysis.config):
+        learners = (*learners, MATCHED)
     rows = [
         [arm(teacher, learner), *(cells[teacher, learner, outcome] for outcome in outcomes)]
         for teacher, learner in itertools.product(teachers, learners)
@@ -493,21 +550,31 @@ def pdf_page(analysis: Analysis, fit: StudyFit | None = None) -> bytes:
 def _pdf_comparisons(analysis: Analysis, fit: StudyFit | None) -> list[Block]:
     """Return the blocks that need people who are not left out."""
     teacher = main_teacher(analysis)
-    naive = (teacher, NAIVE)
-    others = [(teacher, learner) for learner in robots(analysis.config) if learner != NAIVE]
     blocks = [*_figures.block("bars", analysis)]
-    for other in others:
-        blocks += tests(analysis, CLAIMED, other, naive)
+    for first, second in _tabled_pairs(analysis):
+        blocks += tests(analysis, CLAIMED, (teacher, first), (teacher, second))
     blocks += _figures.block("curves", analysis)
-    blocks += _figures.block("control", analysis)
+    if "control" in _figures.drawings(analysis):
+        blocks += _figures.block("control", analysis)
     if fit:
         blocks += fit_report.blocks(fit, teacher)
     # The summary, which comes first, is among the sentences at the top of the page.
-    return [*blocks, *quality_report.blocks(analysis, others[0], naive)[1:]]
+    first, second = compared_robots(analysis.config)[0]
+    quality = quality_report.blocks(analysis, (teacher, first), (teacher, second))
+    return [*blocks, *quality[1:]]
+
+
+def _tabled_pairs(analysis: Analysis) -> list[tuple[str, str]]:
+    """Return the pairs of robots whose tests the screen and the PDF show."""
+    pairs = compared_robots(analysis.config)
+    if NAIVE in analysis.config.learners:
+        # There adaptive robots are compared with naive ones.
+        return [pair for pair in pairs if pair != (ADAPTIVE, AWARE)]
+    return pairs
 
 
 def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
-    """Return the tests of the main outcomes against naive robots, for the screen.
+    """Return the tests of the main outcomes for the screen.
 
     A table under each title.
     """
@@ -517,16 +584,15 @@ def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
         return {}
     titles = measures(analysis.config.steps)
     teachers = teachers_in_order(analysis.tests["teacher"].tolist())
-    others = [learner for learner in robots(analysis.config) if learner != NAIVE]
     tables = {}
-    for learner, outcome in itertools.product(others, CLAIMED):
+    for (first, second), outcome in itertools.product(_tabled_pairs(analysis), CLAIMED):
         rows = []
         for teacher in teachers:
-            tests_of_teacher = test_rows(analysis, outcome, (teacher, learner), (teacher, NAIVE))
+            tests_of_teacher = test_rows(analysis, outcome, (teacher, first), (teacher, second))
             rows += [[teacher, *row] for row in tests_of_teacher]
-        heads = ["teacher", "map", "n", LABELS[learner], LABELS[NAIVE], *HEADINGS]
+        heads = ["teacher", "map", "n", LABELS[first], LABELS[second], *HEADINGS]
         table = pd.DataFrame(rows, columns=heads)
-        title = f"{titles[outcome].title}: {LABELS[learner]} against {LABELS[NAIVE]}"
+        title = f"{titles[outcome].title}: {LABELS[first]} against {LABELS[second]}"
         # The screen is narrower than the page.
         tables[title] = table.drop(columns=["95 % interval", "t", "p (Wilcoxon)"])
     return tables

@@ -2,12 +2,13 @@
 
 (state, candidates, choice) → (state, belief, signals), in plain numbers.
 
-Nothing is kept between calls: a state holds all that a robot needs for its next step.
+Nothing is kept between calls: a state holds all that a robot needs for its next step. Robots that
+keep a belief have a large memory: their states hold what they were shown, and it is replayed.
 """
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import numpy as np
 
 from ital.errors import InputError
 from ital.tools.types import Array
+from ital_study.config.kinds import KINDS
 from ital_study.robots import world
 from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.robots.world import Arrows, Game
@@ -26,10 +28,30 @@ VERSION = 1
 LARGEST = 1000.0
 TOO_LARGE = "the robot's numbers are too large to plan with: start again"
 
+# The belief of a state may differ from that of a replay by this much: machines round differently.
+REPLAY_TOLERANCE = 0.01
+
 # Signals that need candidates or a choice. They are None in answers to requests without them.
 OF_STEP = ("change", "best", "volumes", "imitated_volumes")
 
 JsonDict = dict[str, Any]  # what JSON can hold
+
+
+class Shown(NamedTuple):
+    """A step of a robot's history: the arrows, and the index of the one that was chosen."""
+
+    arrows: tuple[Arrow, ...]
+    choice: int
+
+
+def robots_offered(rules: StudyRules) -> list[str]:
+    """Return the kinds of robot that front ends can teach.
+
+    Robots that keep a belief take long to compile: only studies that include them offer them.
+    """
+    return [
+        name for name in rules.robots if name in rules.config.learners or not KINDS[name].believes
+    ]
 
 
 def start(rules: StudyRules, map_name: str, robot: str, number: int) -> JsonDict:
@@ -47,7 +69,8 @@ def start(rules: StudyRules, map_name: str, robot: str, number: int) -> JsonDict
     Raises:
         InputError: There is no such map, robot or number.
     """
-    mind = rules.mind(robot, rules.start(number, map_name))
+    _check_robot(rules, robot)
+    mind = rules.first_mind(number, map_name, robot)
     return _answer_with(rules, state_of(rules, map_name, robot, number, mind), mind)
 
 
@@ -94,11 +117,21 @@ def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice
     except FloatingPointError:
         raise InputError(TOO_LARGE) from None
     change = float(np.linalg.norm(after.belief - before.belief))
-    state_after = state_of(rules, state["map"], state["robot"], state["number"], after)
+    history = None
+    if KINDS[state["robot"]].believes:
+        history = (*_history_of(rules, state), Shown(tuple(candidates), choice))
+    state_after = state_of(rules, state["map"], state["robot"], state["number"], after, history)
     return _answer_with(rules, state_after, after, change=change, **worth)
 
 
-def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mind) -> JsonDict:
+def state_of(
+    rules: StudyRules,
+    map_name: str,
+    robot: str,
+    number: int,
+    mind: Mind,
+    history: Sequence[Shown] | None = None,
+) -> JsonDict:
     """Return a robot in plain numbers.
 
     Args:
@@ -107,10 +140,15 @@ def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mi
         robot: Kind of the robot.
         number: Number of the participant.
         mind: The robot.
+        history: What a robot that keeps a belief was shown so far.
 
     Returns:
         The state.
     """
+    # A list per array of the memory; the kind of robot determines how they fit together.
+    memory = [np.ravel(leaf).tolist() for leaf in jax.tree.leaves(mind.memory)]
+    if KINDS[robot].believes:
+        memory = _written(history or ())
     return {
         "version": VERSION,
         "config": rules.config.hash[:12],
@@ -119,8 +157,7 @@ def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mi
         "number": number,
         "step": mind.step,
         "belief": mind.belief.tolist(),
-        # A list per array of the memory; the kind of robot determines how they fit together.
-        "memory": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves(mind.memory)],
+        "memory": memory,
     }
 
 
@@ -138,11 +175,14 @@ def mind_of(rules: StudyRules, state: JsonDict) -> Mind:
         InputError: The state is of another version or configuration, or its numbers do not fit.
     """
     _check_origin(rules, state)
+    _check_robot(rules, state["robot"])
     rules.map(state["map"])
     belief = np.asarray(state["belief"], np.float32)
     cells = rules.config.size**2
     if belief.shape != (cells,):
         raise InputError(f"the belief has {belief.size} numbers, the map has {cells} cells")
+    if KINDS[state["robot"]].believes:
+        return _replayed(rules, state, belief)
     # A new robot of this kind says how many arrays the memory has, and their types and shapes.
     leaves, structure = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
     sizes = [np.size(leaf) for leaf in leaves]
@@ -153,6 +193,77 @@ def mind_of(rules: StudyRules, state: JsonDict) -> Mind:
         for part, leaf in zip(state["memory"], leaves, strict=True)
     ]
     return Mind(belief, jax.tree.unflatten(structure, memory), state["step"])
+
+
+def _check_robot(rules: StudyRules, robot: str) -> None:
+    """Raise for a kind of robot that this study does not offer."""
+    offered = robots_offered(rules)
+    if robot not in offered:
+        raise InputError(f"unknown learner {robot!r}: choose from {', '.join(offered)}")
+
+
+def _written(history: Sequence[Shown]) -> list[list[int]]:
+    """Return a history in plain numbers: the cells, the directions and the choices."""
+    arrows = [arrow for shown in history for arrow in shown.arrows]
+    return [
+        [arrow.cell for arrow in arrows],
+        [arrow.action for arrow in arrows],
+        [shown.choice for shown in history],
+    ]
+
+
+def _history_of(rules: StudyRules, state: JsonDict) -> tuple[Shown, ...]:
+    """Read the history of a robot that keeps a belief; raise if it cannot have been."""
+    count = rules.config.candidates
+    cells = rules.config.size**2
+    steps = state["step"]
+    sizes = [steps * count, steps * count, steps]
+    memory = state["memory"]
+    if [len(part) for part in memory] != sizes:
+        raise InputError(
+            f"the memory of a robot {state['robot']!r} after {steps} steps has parts of {sizes} "
+            "numbers: cells, directions and choices"
+        )
+    # What each number must stay below.
+    limits = (cells, 4, count)
+    for part, limit in zip(memory, limits, strict=True):
+        if not all(0 <= number < limit and number == int(number) for number in part):
+            raise InputError("the memory has numbers that are no cells, directions or choices")
+    arrows = [Arrow(int(cell), int(action)) for cell, action in zip(*memory[:2], strict=True)]
+    return tuple(
+        Shown(tuple(arrows[step * count : (step + 1) * count]), int(choice))
+        for step, choice in enumerate(memory[2])
+    )
+
+
+def _replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
+    """Return the robot of a state that holds a history."""
+    history = _history_of(rules, state)
+    about = (rules, state["map"], state["robot"], state["number"])
+    # Shorter histories first: each finds its predecessor in the cache, so the recursion is never
+    # deeper than one call.
+    for steps in range(len(history)):
+        _mind_after(*about, history[:steps])
+    mind = _mind_after(*about, history)
+    if not np.allclose(mind.belief, belief, rtol=REPLAY_TOLERANCE, atol=REPLAY_TOLERANCE):
+        raise InputError("the belief is not that of a robot that was shown these arrows")
+    # The belief that was sent is the one that people saw.
+    return mind._replace(belief=belief)
+
+
+# The memory of one robot holds about 100 kB.
+@functools.lru_cache(maxsize=512)
+def _mind_after(
+    rules: StudyRules, map_name: str, robot: str, number: int, history: tuple[Shown, ...]
+) -> Mind:
+    if not history:
+        return rules.first_mind(number, map_name, robot)
+    before = _mind_after(rules, map_name, robot, number, history[:-1])
+    last = history[-1]
+    try:
+        return rules.update(map_name, robot, before, last.arrows, last.choice)
+    except FloatingPointError:
+        raise InputError(TOO_LARGE) from None
 
 
 def _check_origin(rules: StudyRules, state: JsonDict) -> None:
@@ -169,7 +280,7 @@ def _answer_with(rules: StudyRules, state: JsonDict, mind: Mind, **of_step: Any)
     """Return the answer to a request: the robot, the arrows of its next step, and signals."""
     picture = rules.picture(mind.belief)
     measures = rules.measures(state["map"], mind.belief)
-    _check_numbers(mind, measures)
+    _check_numbers(mind, measures, believes=KINDS[state["robot"]].believes)
     arrows_of_steps = rules.candidates(state["number"], state["map"])
     # None after the last step. States may also come from front ends that take more steps than the
     # study.
@@ -185,9 +296,12 @@ def _answer_with(rules: StudyRules, state: JsonDict, mind: Mind, **of_step: Any)
     }
 
 
-def _check_numbers(mind: Mind, measures: dict[str, float]) -> None:
+def _check_numbers(mind: Mind, measures: dict[str, float], *, believes: bool) -> None:
     """Raise for a robot whose numbers are too large to plan with."""
-    parts = jax.tree.leaves((mind.belief, mind.memory))
+    # The memory of a robot that keeps a belief holds precisions, which may be large.
+    parts = [mind.belief]
+    if not believes:
+        parts += jax.tree.leaves(mind.memory)
     numbers = np.concatenate([np.ravel(part) for part in parts])
     small = (np.abs(numbers) <= LARGEST).all()  # NaN is not small either
     if not (small and np.isfinite(list(measures.values())).all()):

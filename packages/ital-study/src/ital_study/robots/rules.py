@@ -15,6 +15,7 @@ from ital.errors import InputError
 from ital.learners import Learner
 from ital.tools.types import Array
 from ital_study.config.configuration import Config
+from ital_study.config.kinds import KINDS
 from ital_study.config.sections import Map
 from ital_study.robots import world
 from ital_study.robots.world import Arrows, Game
@@ -203,19 +204,36 @@ class StudyRules:
         return self.robots[learner]
 
     def mind(self, learner: str, w: np.ndarray) -> Mind:
-        """Return a robot that believes w and has seen nothing yet.
+        """Return a robot that has seen nothing yet.
 
         Args:
             learner: Kind of the robot.
-            w: Its belief.
+            w: Its belief. A robot that keeps a belief over its target begins with the mean of its
+                prior instead.
 
         Returns:
             The robot.
         """
         robot = self.robot(learner)
-        belief = _belief(w)
-        memory = robot.rule.init(belief, robot.settings)
-        return Mind(belief, jax.tree.map(np.asarray, memory))
+        first = _first_mind(
+            self.game, robot.rule, self.config.candidates, _belief(w), robot.settings
+        )
+        belief, memory = jax.tree.map(np.asarray, first)
+        return Mind(belief, memory)
+
+    def first_mind(self, number: int, map_name: str, learner: str) -> Mind:
+        """Return a participant's robot on a map before its first step.
+
+        Args:
+            number: Number of the participant.
+            map_name: Name of the map.
+            learner: Kind of the robot.
+
+        Returns:
+            The robot. If it keeps a belief over its target, it begins with the mean of its prior
+            instead of w⁰.
+        """
+        return self.mind(learner, self.start(number, map_name))
 
     def update(
         self,
@@ -238,7 +256,8 @@ class StudyRules:
             The robot after the step.
 
         Raises:
-            InputError: The choice is not among the arrows.
+            InputError: The choice is not among the arrows, or this kind of robot cannot read that
+                number of arrows.
             FloatingPointError: The new belief is not finite.
         """
         self.map(map_name)
@@ -249,6 +268,11 @@ class StudyRules:
         # The learner assumes that the teacher saw the study's number of arrows. Front ends may
         # offer another number.
         if len(candidates_of_step) != self.config.candidates:
+            if KINDS[learner].believes:
+                raise InputError(
+                    f"a robot {learner!r} keeps all arrows of its steps, so a step must have "
+                    f"{self.config.candidates} of them, not {len(candidates_of_step)}"
+                )
             settings = settings._replace(view=np.float32(len(candidates_of_step)))
         after = _update(
             self.game,
@@ -284,7 +308,7 @@ class StudyRules:
         Raises:
             InputError: There are more choices than steps.
         """
-        minds = [self.mind(learner, self.start(number, map_name))]
+        minds = [self.first_mind(number, map_name, learner)]
         arrows_of_steps = self._arrows(number, map_name)
         if len(choices) > len(arrows_of_steps):
             raise InputError(
@@ -435,6 +459,7 @@ def _belief(w: Any) -> np.ndarray:
 _key = jax.jit(world.key_of)
 _first_belief = jax.jit(world.first_belief, static_argnums=0)
 _draw_arrows = jax.jit(world.draw_arrows, static_argnums=(0, 1))
+_first_mind = jax.jit(world.first_mind, static_argnums=(0, 1, 2))
 _best_action = jax.jit(world.best_action, static_argnums=0)
 _measure = jax.jit(world.measure, static_argnums=0)
 

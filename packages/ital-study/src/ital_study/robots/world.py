@@ -18,7 +18,8 @@ import numpy as np
 
 from ital import mdp, volume
 from ital.gradients import add_scaled
-from ital.learners import Learner, Lesson, Situation
+from ital.learners import Beginning, Learner, Lesson, Rule, Situation
+from ital.likelihoods import Likelihood
 from ital.mdp import Dynamics, Planning
 from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl_rules
 from ital.tools import randomness
@@ -100,7 +101,15 @@ def core_learners(config: Config) -> dict[str, Learner]:
     def study_beta(imagine: Any, sign: float = 1.0) -> float:
         return sign * config.beta
 
-    situation = Situation(config.beta, 0.0, config.candidates, config.volume, study_beta)
+    situation = Situation(
+        beta=config.beta,
+        beta_decay=0.0,
+        batch_size=config.candidates,
+        volume=config.volume,
+        auto_beta=study_beta,
+        # The standard deviation of U(−start, start), from which first beliefs are drawn.
+        spread_of_start=config.start / np.sqrt(3.0),
+    )
     robots = {}
     for name, kind in KINDS.items():
         learner = kind.core_learner(config)
@@ -132,6 +141,43 @@ def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
     stream = jax.random.fold_in(key, _START)
     unit = jax.random.uniform(stream, (game.dynamics.states,), jnp.float32)
     return scale * (2 * unit - 1)
+
+
+def first_mind(
+    game: Game, rule: Rule, count: int, belief: Belief, settings: Any
+) -> tuple[Belief, Any]:
+    """Return what a robot believes and remembers before its first step.
+
+    Args:
+        game: The physics of the study.
+        rule: Rule of the robot's learner.
+        count: Number of arrows of a step.
+        belief: First belief of the participant's robots on the map.
+        settings: Numbers of the learner.
+
+    Returns:
+        Belief and memory. A robot that keeps a belief over its target begins with the mean of its
+        prior.
+    """
+    if rule.begin is None:
+        return belief, rule.init(belief, settings)
+    # Only the shapes of the arrows matter.
+    some = jnp.zeros(count, jnp.int32)
+    beginning = Beginning(
+        params=belief,
+        examples=Demonstrations(some, some, None, None),
+        likelihood=_likelihood(game),
+        rows=None,
+        batch_size=count,
+        choices=1,
+    )
+    return rule.begin(beginning, settings)
+
+
+@functools.cache
+def _likelihood(game: Game) -> Likelihood | None:
+    """Return how probable arrows are for a robot that plans: that of online IRL."""
+    return irl_rules(game.dynamics, game.lenient).likelihood
 
 
 def draw_arrows(
@@ -226,7 +272,15 @@ def lesson(
     count = arrows.cells.shape[0]
     nobody_else = jnp.zeros((), jnp.int32)
     return Lesson(
-        step, lr, examples, gradients(belief), gradients, choice, jnp.arange(count), nobody_else
+        step=step,
+        lr=lr,
+        examples=examples,
+        here=gradients(belief),
+        gradients=gradients,
+        chosen=choice,
+        order=jnp.arange(count),
+        bystander=nobody_else,
+        likelihood=_likelihood(game),
     )
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from ital.errors import InputError
+from ital_study.config.kinds import KINDS
 from ital_study.robots import learner
 from ital_study.robots.rules import MOST_ARROWS, Arrow, StudyRules
 from ital_study.server._app_state import address_of
@@ -160,7 +161,7 @@ def describe(request: Request) -> LearnerStudy:
         size=config.size,
         candidates=config.candidates,
         palette=config.palette,
-        robots=list(rules.robots),
+        robots=learner.robots_offered(rules),
         maps=maps,
     )
 
@@ -206,8 +207,9 @@ def warm_up(rules: StudyRules) -> None:
     """
     name = rules.config.maps[0].name
     candidates = rules.candidates(0, name)[0]
-    for robot in rules.robots:
+    for robot in learner.robots_offered(rules):
         state = learner.start(rules, name, robot, 0)["state"]
         learner.step(rules, state, candidates, 0)
         # Any number of arrows other than the study's is padded to one size and shares a program.
-        learner.step(rules, state, candidates[:-1], 0)
+        if not KINDS[robot].believes:
+            learner.step(rules, state, candidates[:-1], 0)

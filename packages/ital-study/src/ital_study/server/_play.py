@@ -9,17 +9,28 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from ital_study.config import languages
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import AWARE, KINDS, NAIVE
 from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.server import _messages as messages
 from ital_study.server._errors import Refused
 from ital_study.server._participants import ERRORS
 from ital_study.simulation.arms import MATCHED
 
-ROBOTS = {
-    "naive": "naive",
-    "matched": MATCHED,
-    "aware": "aware",
-}  # learners, by their name in the page's messages
+# Learners of a study that names no robots, by their name in the page's messages.
+ROBOTS = {"naive": NAIVE, "matched": MATCHED, "aware": AWARE}
+
+# What the page calls the robots.
+NAMES = {
+    "naive": "Naive robot",
+    "matched": "Naive, longer steps",
+    "aware": "Teacher-aware robot",
+    "adaptive": "Adaptive robot",
+    "posterior": "Belief from arrows",
+    "ital-posterior": "Belief from choices too",
+}
+ABOUT = {name: kind.about for name, kind in KINDS.items()}
+ABOUT["matched"] = "moves as the naive one would, but as far as the aware one"
 
 router = APIRouter(prefix="/api/play", tags=["play"])
 
@@ -46,6 +57,13 @@ async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
     return scene(request.app.state.rules, body.map, body.seed, body.choices)
 
 
+def robots_of(config: Config) -> dict[str, str]:
+    """Return the learners that are played, by their name in the page's messages."""
+    if config.robots:
+        return {name: name for name in config.robots}
+    return ROBOTS
+
+
 def scene(
     rules: StudyRules,
     name: str,
@@ -58,11 +76,12 @@ def scene(
     # The last belief of each robot, by its name in messages.
     beliefs = {
         kind: _replayed(rules, seed, name, learner, tuple(choices))
-        for kind, learner in ROBOTS.items()
+        for kind, learner in robots_of(config).items()
     }
     target = np.asarray(rules.truth(name).target)
     return {
         "map": name,
+        "robots": [{"kind": kind, "name": NAMES[kind], "about": ABOUT[kind]} for kind in beliefs],
         "maps": [study_map.name for study_map in config.maps],
         "seed": seed,
         "size": config.size,
@@ -142,8 +161,8 @@ def _after(
 ) -> Mind:
     if not choices:
         # The control begins as the naive robot and stays one, but for the length of its steps.
-        kind = "naive" if learner == MATCHED else learner
-        return rules.mind(kind, rules.start(seed, name))
+        kind = NAIVE if learner == MATCHED else learner
+        return rules.first_mind(seed, name, kind)
     before = _after(rules, seed, name, learner, choices[:-1])
     arrows = rules.candidates(seed, name)[len(choices) - 1]
     if learner == MATCHED:

@@ -183,7 +183,7 @@ def run_lanes(
     arrows = world.all_arrows(draw_block, no_cell_used, steps)
     # As NumPy arrays, first minds have the types of minds after a step (none is weak): the program
     # compiles once.
-    minds = jax.tree.map(np.asarray, _first_minds(game, rule, numbers, lanes))
+    minds = jax.tree.map(np.asarray, _first_minds(game, rule, count, numbers, lanes))
     beliefs = [minds[0]]
     outcomes = []
     for t in range(steps):
@@ -219,14 +219,16 @@ def _draw_lanes(
     return jax.vmap(draw)(*draws_of, used)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _first_minds(game: Game, rule: Any, numbers: StudyNumbers, lanes: ArmLane) -> tuple[Array, Any]:
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _first_minds(
+    game: Game, rule: Any, count: int, numbers: StudyNumbers, lanes: ArmLane
+) -> tuple[Array, Any]:
     """Return first beliefs and memories."""
 
     def first_mind(lane: ArmLane) -> tuple[Array, Any]:
         key = world.key_of(numbers.seed, lane.number, lane.code)
         belief = world.first_belief(game, key, numbers.start)
-        return belief, rule.init(belief, lane.settings)
+        return world.first_mind(game, rule, count, belief, lane.settings)
 
     return jax.vmap(first_mind)(lanes)
 

@@ -106,7 +106,7 @@ def _round_rows(
     """Return the rows of one robot on one map; its steps come in order."""
     number = participant.number
     map_name = steps[0].map
-    start = rules.start(number, map_name)
+    start = rules.first_mind(number, map_name, steps[0].learner).belief
     after_steps = [operations.as_state(step.state) for step in steps]
     # (1 + step, cell): the belief before the first step, then after each.
     beliefs = np.stack([start, *after_steps])

@@ -2,15 +2,26 @@
 
 import { h, number, s } from "./dom.js";
 
-export const LEARNERS = { naive: "naive", matched: "naive, longer steps", aware: "teacher-aware", adaptive: "adaptive" };
+export const LEARNERS = {
+  naive: "naive",
+  matched: "naive, longer steps",
+  aware: "teacher-aware",
+  adaptive: "adaptive",
+  posterior: "belief from arrows",
+  "ital-posterior": "belief from choices too",
+};
 
-/** The mark of a learner: a square, a diamond, a circle or a triangle. */
+/** The mark of a learner: a square, a diamond, a circle, a triangle, one upside down, or a plus. */
 function dot(kind, x, y) {
   if (kind === "naive") return s("rect", { x: x - 4, y: y - 4, width: 8, height: 8, class: `dot ${kind}` });
   if (kind === "matched")
     return s("path", { d: `M${x - 5.5} ${y}L${x} ${y - 5.5}L${x + 5.5} ${y}L${x} ${y + 5.5}Z`, class: `dot ${kind}` });
   if (kind === "adaptive")
     return s("path", { d: `M${x - 5} ${y + 4}L${x} ${y - 5}L${x + 5} ${y + 4}Z`, class: `dot ${kind}` });
+  if (kind === "posterior")
+    return s("path", { d: `M${x - 5} ${y - 4}L${x} ${y + 5}L${x + 5} ${y - 4}Z`, class: `dot ${kind}` });
+  if (kind === "ital-posterior")
+    return s("path", { d: `M${x - 2} ${y - 6}h4v4h4v4h-4v4h-4v-4h-4v-4h4Z`, class: `dot ${kind}` });
   return s("circle", { cx: x, cy: y, r: 4.5, class: `dot ${kind}` });
 }
 
@@ -32,7 +43,7 @@ function nice(low, high, count) {
 }
 
 /**
- * Lines over steps. `series`: [{kind: "naive"|"matched"|"aware"|"adaptive", x, y, sem?}], `last` the right end of the axis,
+ * Lines over steps. `series`: [{kind, x, y, sem?}] with a kind of LEARNERS, `last` the right end of the axis,
  * `reference`: {value, name} for a dashed line.
  */
 export function lineChart({ title, series, last, reference, note = "", width = 300, height = 170, label = "step" }) {

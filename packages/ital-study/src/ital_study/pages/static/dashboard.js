@@ -33,7 +33,10 @@ const STAGES = {
   failed_check: "failed the check",
   left: "left",
 };
-const LETTERS = { naive: "N", aware: "A", adaptive: "D" };
+const LETTERS = { naive: "N", aware: "A", adaptive: "D", posterior: "P", "ital-posterior": "I" };
+
+/** The first robots of all maps, in an order such as "naive-ital-posterior": names may hold hyphens. */
+const firstRobots = (order) => order.match(/ital-posterior|[^-]+/g) ?? [];
 const FILES = [
   ["steps.csv", "Steps (CSV)"],
   ["participants.csv", "Participants (CSV)"],
@@ -370,7 +373,7 @@ function balance({ firsts, orders }) {
     h(
       "tr",
       null,
-      h("td", null, h("code", null, order.replaceAll("-", " "))),
+      h("td", null, h("code", null, firstRobots(order).join(" "))),
       h("td", { class: "bar-number" }, usable),
       h("td", { class: "bar-number" }, open),
     ),
@@ -497,8 +500,7 @@ function table(participants, robots, flags) {
             ? h(
                 "code",
                 { title: one.order },
-                one.order
-                  .split("-")
+                firstRobots(one.order)
                   .map((learner) => LETTERS[learner] ?? "?")
                   .join(" "),
               )

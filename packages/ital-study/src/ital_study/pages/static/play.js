@@ -1,5 +1,5 @@
-// Teach a naive robot, a teacher-aware one, and one with the direction of the first and the step length of the second,
-// side by side with the same arrows. The server keeps nothing: every request carries all choices so far.
+// Teach several robots: a naive one, a teacher-aware one, and one with the direction of the first and the step length of
+// the second, or those that a study names. They stand side by side with the same arrows. The server keeps nothing: every request carries all choices so far.
 
 import { insist, Refused, request } from "./api.js";
 import { lineChart, lineKey } from "./charts.js";
@@ -10,7 +10,6 @@ import { Palette } from "./palette.js";
 import { legend } from "./teach.js";
 import { loadWords } from "./words.js";
 
-const ROBOTS = { naive: "Naive robot", matched: "Naive, longer steps", aware: "Teacher-aware robot" };
 const MEASURES = [
   ["distance", "Distance to the truth", "lower is better"],
   ["policy_tv", "Difference in behaviour", "lower is better"],
@@ -25,6 +24,7 @@ let picked = null;
 let busy = false;
 let playing = false; // the machine plays to the end
 let views = null;
+let robots = {}; // names by kind
 
 function trouble(on) {
   at("trouble").hidden = !on;
@@ -42,11 +42,29 @@ const post = (path, body) => insist(() => request("POST", path, body), trouble);
 async function start(map) {
   playing = false;
   game = await post("api/play/new", { map });
+  robots = Object.fromEntries(game.robots.map(({ kind, name }) => [kind, name]));
+  introduce(game.robots);
   choices = [];
   history = [game];
   build();
   arm();
 }
+
+/** Say what the robots do; the page's own words are about the three of a study that names none. */
+function introduce(listed) {
+  if (listed.some(({ kind }) => kind === "matched")) return;
+  const each = listed.flatMap(({ name, about }) => [" ", h("strong", null, name), `: ${about}.`]);
+  at("about").replaceChildren(
+    "Only you know the true map. An arrow says “if you were here, go this way”, and all robots see it.",
+    ...each,
+    " Nothing is stored.",
+  );
+  document.title = `Teach ${listed.length} robots`;
+  at("title").textContent = document.title;
+}
+
+/** The robot for which the machine teacher picks: the aware one, else the last. */
+const taught = () => (robots.aware ? "aware" : Object.keys(robots).at(-1));
 
 async function show(choice, { mine = true } = {}) {
   if (busy || choice === null) return;
@@ -70,18 +88,18 @@ async function show(choice, { mine = true } = {}) {
   history.push(next);
   game = { ...game, ...next };
   charts();
-  const changes = Object.keys(ROBOTS).map((robot) => {
+  const changes = Object.keys(robots).map((robot) => {
     const view = views[robot];
     view.actions.mark(view.actions.show(next[robot].policy));
     return view.belief.animate(next[robot].belief, playing ? 250 : 800);
   });
   announce(
-    Object.entries(ROBOTS)
+    Object.entries(robots)
       .map(([robot, name]) => `${name}: distance to the truth ${number(next[robot].measures.distance, 2)}`)
       .join(". "),
   );
   await Promise.all(changes);
-  Object.keys(ROBOTS).forEach((robot) => views[robot].actions.mark([]));
+  Object.keys(robots).forEach((robot) => views[robot].actions.mark([]));
   busy = false;
   arm();
 }
@@ -95,15 +113,15 @@ function arm() {
   if (!arrows) {
     maps.forEach((map) => map.noArrows());
     const distance = (robot) => game[robot].measures.distance;
-    const closest = Object.keys(ROBOTS).reduce((best, robot) => (distance(robot) < distance(best) ? robot : best));
-    views.status.textContent = `Done. Closest to the truth: ${ROBOTS[closest].toLowerCase()}. Try another map, or the same one again.`;
+    const closest = Object.keys(robots).reduce((best, robot) => (distance(robot) < distance(best) ? robot : best));
+    views.status.textContent = `Done. Closest to the truth: ${robots[closest].toLowerCase()}. Try another map, or the same one again.`;
     playing = false;
     controls();
     return;
   }
   const describe = (index) => {
     const { cell } = arrows[index];
-    const believed = Object.entries(ROBOTS).map(([robot, name]) => `${name} ${number(game[robot].belief[cell])}`);
+    const believed = Object.entries(robots).map(([robot, name]) => `${name} ${number(game[robot].belief[cell])}`);
     return `${where(index)}; true value ${number(game.truth[cell], 0)}; believed here: ${believed.join(", ")}`;
   };
   maps.forEach((map, i) => {
@@ -124,7 +142,7 @@ function pick(index) {
 
 /** The maps on which arrows can be picked. */
 function arrowMaps() {
-  return [views.truth, ...Object.keys(ROBOTS).map((robot) => views[robot].belief)];
+  return [views.truth, ...Object.keys(robots).map((robot) => views[robot].belief)];
 }
 
 /** Where an arrow is and points, in words. */
@@ -137,21 +155,21 @@ function where(index) {
 function compare(choice) {
   views.hint.textContent = "";
   if (!views.compare.checked || !game.best) return;
-  const { aware } = game.best;
-  arrowMaps().forEach((map) => map.flag(aware));
+  const best = game.best[taught()];
+  arrowMaps().forEach((map) => map.flag(best));
   views.hint.textContent =
-    aware === choice ? "The machine would have picked the same arrow." : `The machine would have picked ${where(aware)}.`;
+    best === choice ? "The machine would have picked the same arrow." : `The machine would have picked ${where(best)}.`;
   announce(views.hint.textContent);
 }
 
-/** The machine teacher's pick for the teacher-aware robot. */
+/** Show the machine teacher's pick. */
 async function machineStep() {
   if (busy || !game.best) return;
-  const { aware } = game.best;
+  const best = game.best[taught()];
   views.hint.textContent = "";
-  pick(aware);
-  views.status.textContent = `The machine teacher, for the teacher-aware robot: ${where(aware)}.`;
-  await show(aware, { mine: false });
+  pick(best);
+  views.status.textContent = `The machine teacher, for the ${robots[taught()].toLowerCase()}: ${where(best)}.`;
+  await show(best, { mine: false });
 }
 
 /** Let the machine choose until all arrows are shown, or until it is stopped. */
@@ -170,7 +188,7 @@ function controls() {
 
 function charts() {
   views.charts.replaceChildren(
-    ...MEASURES.filter(([name]) => name in game.naive.measures).map(([name, title, note]) =>
+    ...MEASURES.filter(([name]) => name in game[game.robots[0].kind].measures).map(([name, title, note]) =>
       lineChart({
         title,
         note,
@@ -178,7 +196,7 @@ function charts() {
         height: 140,
         label: "arrows shown",
         last: game.steps,
-        series: Object.keys(ROBOTS).map((kind) => ({
+        series: Object.keys(robots).map((kind) => ({
           kind,
           x: history.map((_, i) => i),
           y: history.map((one) => one[kind].measures[name]),
@@ -206,7 +224,7 @@ function build() {
     confirm: h("button", { type: "button", class: "primary confirm", onclick: () => show(picked) }, "Show this arrow"),
     machine: h("button", { type: "button", onclick: machineStep }, "Let the machine choose"),
   };
-  for (const [robot, name] of Object.entries(ROBOTS)) {
+  for (const [robot, name] of Object.entries(robots)) {
     views[robot] = {
       belief: new ValueMap({ size, palette, caption: `${name}'s belief: value of each cell` }),
       actions: new ActionMap({ size, caption: `${name}'s plan: most probable action in each cell` }),
@@ -232,7 +250,7 @@ function build() {
     h(
       "section",
       { class: `panel robot ${robot}` },
-      h("h2", null, ROBOTS[robot]),
+      h("h2", null, robots[robot]),
       h("div", null, h("h3", null, "Belief"), views[robot].belief.element),
       h("div", null, h("h3", null, "Plan"), views[robot].actions.element),
     );
@@ -257,8 +275,8 @@ function build() {
           h("button", { type: "button", onclick: () => start(choice.value) }, "Start again"),
         ),
       ),
-      h("div", { class: "robots" }, Object.keys(ROBOTS).map(robotPanel)),
-      h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(Object.keys(ROBOTS)), views.charts),
+      h("div", { class: "robots" }, Object.keys(robots).map(robotPanel)),
+      h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(Object.keys(robots)), views.charts),
     ),
     legend(palette, truth),
   );
