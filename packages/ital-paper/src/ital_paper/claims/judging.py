@@ -117,7 +117,7 @@ class Finding(NamedTuple):
         return " ".join(f"{_capitalised(sentence)}." for sentence in sentences)
 
     def row(self) -> dict[str, Any]:
-        """The finding as plain data."""
+        """Return the finding as plain data."""
         largest_p = None
         if self.p is not None:
             (largest_p,) = rounded([self.p], 3)
