@@ -105,7 +105,9 @@ def findings(analysis: Analysis) -> list[str]:
         ]
     sentences += [_comparison(analysis, teacher, pair) for pair in _pairs_beside(analysis)]
     if AWARE in learners:
-        sentences.append(_matched_steps(teacher, paths[teacher, AWARE], versus[teacher, MATCHED]))
+        sentences.append(
+            _matched_steps(analysis, teacher, paths[teacher, AWARE], versus[teacher, MATCHED])
+        )
     main = compared_robots(analysis.config)[0][0]
     sentences += _beside_others(analysis, teacher, main)
     if _is_papers(analysis) and ADAPTIVE in learners:
@@ -166,14 +168,15 @@ def _slowness(analysis: Analysis, teacher: str, path: float) -> str:
     )
 
 
-def _matched_steps(teacher: str, path: float, test: Mapping[Any, Any]) -> str:
+def _matched_steps(analysis: Analysis, teacher: str, path: float, test: Mapping[Any, Any]) -> str:
     """Return the comparison with the control of matched steps."""
+    result = "the gap between ITAL and IMT" if _is_papers(analysis) else "how near ITAL came"
     return (
         f"The aware robot's path is {decimals(path, 1)} long. A naive robot whose steps are made "
         "as "
         "long as the aware robot's would be (the matched-step control) comes "
         f"{decimals(test['mean_second'])} nearer to the truth, the aware robot "
-        f"{decimals(test['mean_first'])}: {_difference(test)}. {_verdict(test)}"
+        f"{decimals(test['mean_first'])}: {_difference(test)}. {_verdict(test, result)}"
     )
 
 
@@ -278,7 +281,7 @@ def _difference(row: Mapping[Any, Any]) -> str:
     )
 
 
-def _verdict(control: Mapping[Any, Any]) -> str:
+def _verdict(control: Mapping[Any, Any], result: str = "the gap between ITAL and IMT") -> str:
     """Return the meaning of the control for the comparison."""
     if not judged(control):
         return "Whether longer steps alone explain the aware robot's result cannot be judged."
@@ -288,7 +291,7 @@ def _verdict(control: Mapping[Any, Any]) -> str:
             "how it reads the choice matters as well."
         )
     return (
-        "So the gap between ITAL and IMT does not by itself show that reading the teacher's choice "
+        f"So {result} does not by itself show that reading the teacher's choice "
         "helps: steps of the same length along the naive robot's own gradient do at least as well, "
         "as far as these data can tell."
     )
