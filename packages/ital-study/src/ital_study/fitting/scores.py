@@ -139,8 +139,9 @@ def score_units(rules: StudyRules) -> np.ndarray:
     beliefs.
 
     The spread is the root of the mean variance over the arrows of a step, on all maps, for
-    reference participants. All robots begin with the same belief, so one unit per score serves all
-    robots, and it depends on nobody's choices.
+    reference participants. It is taken at the participants' first beliefs w⁰, at which all robots
+    begin but those that keep a belief. So one unit per score serves all robots, and it depends on
+    nobody's choices.
 
     Args:
         rules: Rules of the study.

@@ -37,7 +37,7 @@ OF_STEP = ("change", "best", "volumes", "imitated_volumes")
 JsonDict = dict[str, Any]  # what JSON can hold
 
 
-class Shown(NamedTuple):
+class PastStep(NamedTuple):
     """A step of a robot's history: the arrows, and the index of the one that was chosen."""
 
     arrows: tuple[Arrow, ...]
@@ -119,7 +119,7 @@ def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice
     change = float(np.linalg.norm(after.belief - before.belief))
     history = None
     if KINDS[state["robot"]].believes:
-        history = (*_history_of(rules, state), Shown(tuple(candidates), choice))
+        history = (*_history_of(rules, state), PastStep(tuple(candidates), choice))
     state_after = state_of(rules, state["map"], state["robot"], state["number"], after, history)
     return _answer_with(rules, state_after, after, change=change, **worth)
 
@@ -130,7 +130,7 @@ def state_of(
     robot: str,
     number: int,
     mind: Mind,
-    history: Sequence[Shown] | None = None,
+    history: Sequence[PastStep] | None = None,
 ) -> JsonDict:
     """Return a robot in plain numbers.
 
@@ -202,7 +202,7 @@ def _check_robot(rules: StudyRules, robot: str) -> None:
         raise InputError(f"unknown learner {robot!r}: choose from {', '.join(offered)}")
 
 
-def _written(history: Sequence[Shown]) -> list[list[int]]:
+def _written(history: Sequence[PastStep]) -> list[list[int]]:
     """Return a history in plain numbers: the cells, the directions and the choices."""
     arrows = [arrow for shown in history for arrow in shown.arrows]
     return [
@@ -212,7 +212,7 @@ def _written(history: Sequence[Shown]) -> list[list[int]]:
     ]
 
 
-def _history_of(rules: StudyRules, state: JsonDict) -> tuple[Shown, ...]:
+def _history_of(rules: StudyRules, state: JsonDict) -> tuple[PastStep, ...]:
     """Read the history of a robot that keeps a belief; raise if it cannot have been."""
     count = rules.config.candidates
     cells = rules.config.size**2
@@ -231,7 +231,7 @@ def _history_of(rules: StudyRules, state: JsonDict) -> tuple[Shown, ...]:
             raise InputError("the memory has numbers that are no cells, directions or choices")
     arrows = [Arrow(int(cell), int(action)) for cell, action in zip(*memory[:2], strict=True)]
     return tuple(
-        Shown(tuple(arrows[step * count : (step + 1) * count]), int(choice))
+        PastStep(tuple(arrows[step * count : (step + 1) * count]), int(choice))
         for step, choice in enumerate(memory[2])
     )
 
@@ -254,7 +254,7 @@ def _replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
 # The memory of one robot holds about 100 kB.
 @functools.lru_cache(maxsize=512)
 def _mind_after(
-    rules: StudyRules, map_name: str, robot: str, number: int, history: tuple[Shown, ...]
+    rules: StudyRules, map_name: str, robot: str, number: int, history: tuple[PastStep, ...]
 ) -> Mind:
     if not history:
         return rules.first_mind(number, map_name, robot)
