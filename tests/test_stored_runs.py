@@ -114,6 +114,37 @@ def test_a_new_full_run_changes_the_pages(copy, tmp_path):
     assert _report.load_report(tmp_path / "docs" / "runs" / "full.json") == report
 
 
+def test_a_part_is_added_to_a_stored_run(copy, tmp_path):
+    """Its sections and the claims that it judges are new; all others stay."""
+    (tmp_path / "docs" / "runs").mkdir()
+    full = (ROOT / "docs" / "runs" / "full.json").read_text("utf-8")
+    (tmp_path / "docs" / "runs" / "full.json").write_text(full, "utf-8")
+    stored, part = json.loads(full), json.loads(full)
+    for row in _report.claims(part):
+        if row["claim"] == "Awareness pays as evidence":
+            row["verdict"] = "does not hold"
+        else:
+            row |= {"verdict": "not judged", "checks": []}
+    for section in part["sections"]:
+        section["blocks"] = [
+            block if section["id"] == "claims" else {"kind": "paragraph", "words": "new"}
+            for block in section["blocks"][:2]
+        ]
+    (tmp_path / "report.json").write_text(json.dumps(part), "utf-8")
+    copy.main(str(tmp_path), "full", "evidence")
+    made = _report.load_report(tmp_path / "docs" / "runs" / "full.json")
+    for before, after in zip(stored["sections"], made["sections"], strict=True):
+        if before["id"] == "evidence":
+            assert after["blocks"] == [{"kind": "paragraph", "words": "new"}] * 2
+        elif before["id"] != "claims":
+            assert after == before
+    verdicts = {row["claim"]: row["verdict"] for row in _report.claims(stored)}
+    verdicts["Awareness pays as evidence"] = "does not hold"
+    assert {row["claim"]: row["verdict"] for row in _report.claims(made)} == verdicts
+    with pytest.raises(InputError, match="no section nothing"):
+        copy.main(str(tmp_path), "full", "nothing")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_is_stored_where_a_page_has_no_place_for_it(copy, tmp_path, page):
     (tmp_path / "report.json").write_text(

@@ -3,17 +3,23 @@
 Run it with ``python docs/build_scripts/store_run.py results/quick quick``.
 
 Copies FOLDER/report.json, which ``ital reproduce`` has written, to docs/runs/NAME.json. With the
-name ``full`` it also writes the table of all claims into docs/paper/findings.md and a table of five
+name ``full`` it also writes the table of all claims into docs/paper/findings.md and a table of six
 questions into README.md, so that both show the numbers of the run.
+
+``python docs/build_scripts/store_run.py FOLDER full evidence words again`` replaces only these
+sections of the stored run, and the claims that the results in FOLDER can judge: a part that was
+added later needs no second full run.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
 from ital.statistics import number
 from ital_paper.report import page as _report
+from ital_paper.report.sections import all_sections
 
 DOCS = Path(__file__).parents[1]
 README = DOCS.parent / "README.md"
@@ -34,6 +40,9 @@ QUESTIONS = {  # of the README, by the claim that answers each
     "Awareness pays when every method is tuned": (
         "Does it lead when every method has its own best step size?"
     ),
+    "Awareness pays as evidence": (
+        "Does a learner that reads choices as evidence beat one that reads labels alone?"
+    ),
 }
 
 
@@ -49,7 +58,7 @@ def in_place(text: str, table: str, name: str) -> str:
 
 
 def short_table(report: dict[str, Any]) -> str:
-    """The five questions of the README, with the numbers of the report."""
+    """The six questions of the README, with the numbers of the report."""
     claims = {row["claim"]: row for row in _report.claims(report)}
     missing = [claim for claim in QUESTIONS if claim not in claims]
     if missing:
@@ -70,9 +79,30 @@ def short_table(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(folder: str, name: str) -> None:
-    """Stores the run; the full one is also quoted in docs/paper/findings.md and README.md."""
+def with_part(stored: dict[str, Any], part: dict[str, Any], ids: Sequence[str]) -> dict[str, Any]:
+    """Return a stored report with some sections of another one, and the claims that it judges."""
+    of_part = {one["id"]: one for one in part["sections"]}
+    missing = [name for name in ids if name not in of_part]
+    if missing:
+        raise InputError(f"the results have no section {', '.join(missing)}: compute them first")
+    sections = {one["id"]: one for one in stored["sections"]} | {
+        name: of_part[name] for name in ids
+    }
+    order = [one.id for one in all_sections() if one.id in sections]
+    rows = {row["claim"]: row for row in _report.claims(stored)}
+    # A claim without data in the part keeps its place and its numbers.
+    merged = [row if row["checks"] else rows.get(row["claim"], row) for row in _report.claims(part)]
+    for block in sections["claims"]["blocks"]:
+        if block["kind"] == "claims":
+            block["rows"] = merged
+    return stored | {"sections": [sections[name] for name in order]}
+
+
+def main(folder: str, name: str, *ids: str) -> None:
+    """Stores the run, or some sections of it; findings.md and README.md quote the full one."""
     report = _report.load_report(Path(folder) / "report.json")
+    if ids:
+        report = with_part(_report.load_report(DOCS / "runs" / f"{name}.json"), report, ids)
     content = _report.dump(report)
     if len(content.encode()) > LARGEST:
         raise InputError(
@@ -94,8 +124,8 @@ def main(folder: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[2] not in ("quick", "full"):
-        sys.exit("usage: python docs/build_scripts/store_run.py FOLDER quick|full")
+    if len(sys.argv) < 3 or sys.argv[2] not in ("quick", "full"):
+        sys.exit("usage: python docs/build_scripts/store_run.py FOLDER quick|full [SECTION …]")
     try:
         main(*sys.argv[1:])
     except InputError as error:

@@ -78,6 +78,16 @@ def tuned(aware):
     return Data([], sweeps={Condition("normal:0.1", "regression", "cooperative"): grid})
 
 
+def beliefs(aware, **options):
+    """Beliefs on two tasks: from labels alone at 0.5 of the start, with choices at ``aware``."""
+    left = {"posterior": 0.5, "ital-posterior": aware}
+    steps = np.arange(0, 201, 50)
+    tasks = ("irl-dense", "equation-40")
+    return Data(
+        [], evidence=[experiment(left, task=task, steps=steps, **options) for task in tasks]
+    )
+
+
 def slow():
     data = both_starts()
     for one in data.experiments.values():
@@ -114,6 +124,7 @@ CASES = {
     catalogue.never_behind: (both_starts(), both_starts({"ital": 0.9})),
     catalogue.hours: (both_starts(), slow()),
     catalogue.awareness_when_tuned: (tuned(0.1), tuned(0.9)),
+    catalogue.awareness_as_evidence: (beliefs(0.05), beliefs(0.6)),
     catalogue.awareness: (both_starts(), both_starts({"imt-matched": 0.02})),
 }
 
@@ -197,6 +208,31 @@ def test_an_experiment_that_lacks_a_method_is_not_judged_by_it():
     one = experiment()
     without = Evidence(one.condition, one.task, curves=one.curves.drop_sel(learner="ital-2"))
     assert verdict(catalogue.ital_2_beats_imt, Data([without])) == NO_DATA
+
+
+def test_choices_as_evidence_are_judged_after_100_and_after_200_steps():
+    claim = next(
+        claim for claim in catalogue.CLAIMS if claim.check is catalogue.awareness_as_evidence
+    )
+    places = [
+        f"{task} after {step} steps" for task in ("irl-dense", "equation-40") for step in (100, 200)
+    ]
+    assert [check.where for check in catalogue.judge(claim, beliefs(0.05)).checks] == places
+    # A lead that is lost later counts where it was.
+    lost = beliefs(0.05)
+    for one in lost.evidence.values():
+        one.curves["distance"].loc[{"learner": "ital-posterior", "step": 200}] = 7.0
+    checks = catalogue.judge(claim, lost).checks
+    assert [check.holds for check in checks] == [True, False, True, False]
+    short = beliefs(0.05)
+    early = [one.until(150) for one in short.evidence.values()]
+    checks = catalogue.judge(claim, Data([], evidence=early)).checks
+    assert [check.where for check in checks] == places[::2]
+
+
+def test_a_choice_that_tells_nothing_is_no_evidence():
+    noise = {"posterior": 0.3, "ital-posterior": 0.3}
+    assert verdict(catalogue.awareness_as_evidence, beliefs(0.5, spread=noise)) == FAILS
 
 
 def test_p_values_are_adjusted_within_a_claim():

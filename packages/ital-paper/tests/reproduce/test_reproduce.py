@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import jax
 import pytest
 
 import ital
@@ -238,6 +239,55 @@ def test_experiments_of_every_kind_differ_from_the_papers_only_where_they_say():
             )
             ends = {"methods": ("imt", "ital"), "teacher_loss": "zero", "eval_every": scale.steps}
             assert plan.zero_loss_settings(condition, scale) == replace(paper, **ends)
+
+
+def test_beliefs_are_taught_on_every_task_that_they_can_hold():
+    """One start and one teacher; fewer seeds where a belief has many numbers."""
+    found = plan.evidence_conditions(plan.PAPER, FULL)
+    assert [condition.task for condition in found] == [
+        name for name in plan.PAPER if not name.startswith("tiny-imagenet")
+    ]
+    assert {(condition.start, condition.teacher) for condition in found} == {
+        ("uniform", "cooperative")
+    }
+    for condition in found:
+        made = plan.evidence_settings(condition, FULL)
+        assert (made.methods, made.steps, made.lr) == (plan.BELIEFS, 200, 0.001)
+        assert made.seeds == (5 if plan.NUMBERS[condition.task] > 200 else 20)
+        assert plan.evidence_seconds(condition, FULL) > 0
+    jobs_of_beliefs = [
+        job for job in jobs.planned(plan.TASKS, FULL, everything=True) if job.kind == "evidence"
+    ]
+    assert [job.condition for job in jobs_of_beliefs] == found
+
+
+@pytest.mark.parametrize("name", plan.TASKS)
+def test_the_plan_knows_how_many_numbers_a_learner_has(name):
+    """A belief holds matrices of all pairs of them."""
+    task = tasks.make(name)
+    start = task.rules.start(jax.random.key(0), task.init, task.world(0))
+    assert sum(leaf.size for leaf in jax.tree.leaves(start)) == plan.NUMBERS[name]
+
+
+def test_beliefs_have_a_section_of_the_report(tmp_path):
+    scale = QUICK._replace(seeds=2, evidence_steps=100)
+    condition = Condition("uniform", "irl-dense", "cooperative")
+    made = plan.evidence_settings(condition, scale)
+    jobs.experiments.run(made, tmp_path / jobs.EVIDENCE, draw=False)
+    data = _work.collect(scale, tmp_path)
+    assert list(data.evidence) == [condition]
+    context = in_context(data, scale, tmp_path)
+    _, figure, table, words = blocks_of("evidence", context)
+    assert figure["name"] == "evidence"
+    assert figure["note"] == "quick run: 2 seeds, 100 steps"
+    (row,) = table["rows"]
+    means = [float(data.evidence[condition].final(method).mean()) for method in plan.BELIEFS]
+    assert list(row[:4]) == ["irl-dense", "64", "2", "100"]
+    assert [float(value) for value in row[4:6]] == pytest.approx(means, rel=1e-2)
+    assert float(row[6]) == pytest.approx(means[1] / means[0], rel=1e-2)
+    assert "tiny-imagenet-lite0 (2200)" in words["words"]
+    empty = _work.collect(scale, tmp_path / "empty")
+    assert not blocks_of("evidence", in_context(empty, scale, tmp_path))
 
 
 def test_the_panel_of_the_theory_is_of_the_scale_and_start_that_it_says(monkeypatch, tmp_path):

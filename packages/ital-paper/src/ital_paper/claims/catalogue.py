@@ -52,6 +52,7 @@ SEEDS = 20
 METHODS = 8
 HOURS = 12
 CORES = 16
+EVIDENCE_STEPS = (100, 200)  # after which choices must have told something
 
 
 # ---- what rules are made of ----
@@ -332,6 +333,18 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
         )
 
 
+def awareness_as_evidence(data: Data) -> Iterable[Check]:
+    """After 100 steps and after 200, the belief from labels and choices is closer to the target
+    than the belief from the same labels alone.
+    """
+    for evidence in data.evidence.values():
+        for step in EVIDENCE_STEPS:
+            # A shorter run says nothing about a later step.
+            if evidence.steps >= step:
+                where = f"{evidence.condition.task} after {step} steps"
+                yield closer(evidence.until(step), "ital-posterior", "posterior", where=where)
+
+
 # ---- other teachers and tasks ----
 
 
@@ -575,6 +588,12 @@ CLAIMS = (
         OURS,
         awareness_when_tuned,
         "final distance of the best aware method, times the best naive one's",
+    ),
+    _claim(
+        "Awareness pays as evidence",
+        OURS,
+        awareness_as_evidence,
+        "distance with choices as evidence, times that from labels alone",
     ),
 )
 

@@ -94,6 +94,11 @@ class Evidence:
         last = values[:, -1]
         return -last if self.higher_is_better(metric) else last
 
+    def until(self, step: int) -> "Evidence":
+        """Return the experiment as it was after some steps."""
+        recorded = self.curves["step"].values
+        return Evidence(self.condition, self.task, self.curves.isel(step=recorded <= step))
+
     def end(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard error of a metric at the last step."""
         _, values = self.curve(method, metric)
@@ -138,9 +143,10 @@ class Data:
         others: runs of tasks that are not in the paper: the report shows them, its claims ignore
             them.
         matrix: every teacher with learners that assume another one.
+        evidence: learners that keep a belief, from labels alone and from choices as well.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         experiments: Iterable[Evidence],
         theory: dict[tuple[str, str], Any] | None = None,
@@ -150,6 +156,7 @@ class Data:
         zero_loss: Iterable[Evidence] = (),
         others: Iterable[Evidence] = (),
         matrix: Iterable[Evidence] = (),
+        evidence: Iterable[Evidence] = (),
     ) -> None:
         self.experiments = _by_condition(experiments)
         self.theory = theory or {}
@@ -159,6 +166,7 @@ class Data:
         self.zero_loss = _by_condition(zero_loss)
         self.others = list(others)
         self.matrix = _by_condition(matrix)
+        self.evidence = _by_condition(evidence)
 
     def every(
         self, teacher: str, *methods: str, tasks: Iterable[str] | None = None

@@ -20,6 +20,7 @@ from ital_paper.experiments.plan import STARTS, Condition, Scale
 FEW = 4  # workers
 # Folders, within that for results:
 BEYOND = "beyond"  # experiments beyond the paper
+EVIDENCE = "evidence"  # choices as evidence
 MATRIX = "matrix"  # real and assumed teachers
 ZERO_LOSS = "zero-loss"  # teachers that assume zero loss for their target
 
@@ -86,6 +87,9 @@ def planned(
             _plan_beyond(condition, scale) for condition in plan.beyond_conditions(names, scale)
         ]
     jobs += map(_plan_matrix, plan.matrix_conditions(names, scale))
+    jobs += [
+        _plan_evidence(condition, scale) for condition in plan.evidence_conditions(names, scale)
+    ]
     with_theory = [name for name in names if name in scale.theory]
     jobs += [_plan_theory(task, start) for task, start in itertools.product(with_theory, STARTS)]
     jobs += [_plan_sweep(condition, scale) for condition in plan.sweep_conditions(names, scale)]
@@ -112,6 +116,11 @@ def _plan_beyond(condition: Condition, scale: Scale) -> Job:
 
 def _plan_matrix(condition: Condition) -> Job:
     return Job("matrix", condition, f"who believes what: {condition.title}", MATRIX_SECONDS)
+
+
+def _plan_evidence(condition: Condition, scale: Scale) -> Job:
+    title = f"choices as evidence: {condition.title}"
+    return Job("evidence", condition, title, plan.evidence_seconds(condition, scale))
 
 
 def _plan_theory(task: str, start: str) -> Job:
@@ -227,6 +236,7 @@ class Beside(NamedTuple):
 
 BESIDE = {
     "beyond": Beside(plan.beyond_settings, BEYOND),
+    "evidence": Beside(plan.evidence_settings, EVIDENCE),
     "matrix": Beside(plan.matrix_settings, MATRIX),
     "zero loss": Beside(plan.zero_loss_settings, ZERO_LOSS),
 }

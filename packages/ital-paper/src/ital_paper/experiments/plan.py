@@ -56,11 +56,39 @@ MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
 
+# ---- choices as evidence ----
+
+BELIEFS = ("posterior", "ital-posterior")
+"""Learners that keep a belief over their target: from labels alone, and from choices as well."""
+
+NUMBERS = {
+    "regression": 101,
+    "gaussian": 310,
+    "mnist-20": 250,
+    "mnist-30": 250,
+    "cifar10-6": 330,
+    "cifar10-12": 330,
+    "tiny-imagenet-lite0": 2200,
+    "tiny-imagenet-lite2": 2200,
+    "tiny-imagenet-13": 2200,
+    "tiny-imagenet-19": 2200,
+    "equation-40": 46,
+    "equation-50": 46,
+    "irl-dense": 64,
+    "irl-sparse": 64,
+}
+"""How many numbers a learner of each task has."""
+
+MOST_NUMBERS = 400  # of a belief, which holds matrices of all pairs of them
+MANY_NUMBERS = 200  # above it a belief takes minutes, so a full run has fewer seeds
+SEEDS_OF_MANY = 5
+
 # Seconds for one step of one method on one seed, on two cores, by the first word of a task's name.
 SECONDS = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
 NEURAL_SECONDS = 4e-4
 OTHER_SECONDS = 3e-6
 SECONDS_TO_COMPILE = 6.0
+BELIEF_SECONDS = 0.01  # for one step of both beliefs over 100 numbers
 
 
 class Scale(NamedTuple):
@@ -81,6 +109,8 @@ class Scale(NamedTuple):
         eval_every: steps between the slow exams of a quick run, by task.
         equations: number of equations in an exam, None for the default.
         matrix: tasks on which every teacher meets every assumption.
+        evidence: tasks on which beliefs read choices as evidence.
+        evidence_steps: steps of a belief.
     """
 
     quick: bool
@@ -97,6 +127,8 @@ class Scale(NamedTuple):
     eval_every: dict[str, int]
     equations: int | None = None
     matrix: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    evidence_steps: int = 200
 
     @property
     def note(self) -> str:
@@ -137,6 +169,7 @@ FULL = Scale(
     beyond={"regression": OF_EVERY_KIND, "gaussian": OF_EVERY_KIND, NEURAL: TEACHERS},
     eval_every={},
     matrix=MATRIX,
+    evidence=PAPER,
 )
 QUICK = Scale(
     quick=True,
@@ -151,6 +184,7 @@ QUICK = Scale(
     sweep_seeds=3,
     beyond={"regression": ("random", "switching"), NEURAL: ("cooperative",)},
     eval_every={"equation-40": 200, "equation-50": 200},
+    evidence=("irl-dense",),
 )
 
 
@@ -316,6 +350,37 @@ def matrix_settings(condition: Condition, scale: Scale) -> Settings:
     return replace(settings(condition, scale), methods=tuple(figures.ASSUMED))
 
 
+def evidence_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
+    """Return the experiments with learners that read choices as evidence.
+
+    Their first parameters are the mean of a prior, not the start, so one start suffices. Tasks
+    with more numbers than a belief can hold are left out.
+    """
+    return [
+        Condition(STARTS[0], task, "cooperative")
+        for task in names
+        if task in scale.evidence and NUMBERS[task] <= MOST_NUMBERS
+    ]
+
+
+def evidence_settings(condition: Condition, scale: Scale) -> Settings:
+    """Return the settings of the paper's experiments with beliefs, which need fewer steps.
+
+    A belief over many numbers takes long, so a full run has fewer seeds of it.
+    """
+    seeds = scale.seeds
+    if NUMBERS[condition.task] > MANY_NUMBERS:
+        seeds = min(seeds, SEEDS_OF_MANY)
+    return replace(
+        settings(condition, scale),
+        methods=BELIEFS,
+        seeds=seeds,
+        steps=scale.evidence_steps,
+        # A quick run measures some tasks rarely, because their exams are slow.
+        eval_every=None,
+    )
+
+
 def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """Return the experiments in which every method is tuned.
 
@@ -351,6 +416,13 @@ def chosen(names: Sequence[str]) -> list[str]:
         if name not in TASKS:
             tasks.make(name)
     return wanted
+
+
+def evidence_seconds(condition: Condition, scale: Scale) -> float:
+    """Estimate the duration of an experiment with beliefs: they hold matrices of all numbers."""
+    made = evidence_settings(condition, scale)
+    each = BELIEF_SECONDS * (NUMBERS[condition.task] / 100) ** 2
+    return SECONDS_TO_COMPILE + each * made.steps * len(made.seed_list)
 
 
 def seconds(condition: Condition, scale: Scale) -> float:

@@ -155,7 +155,8 @@ class _Report:
         """Judge the results so far and write the page, which lists the tasks that are left."""
         began = time.monotonic()
         data = collect(self.scale, self.out)
-        if not self.computing and not data.experiments and not data.others:
+        found = data.experiments or data.evidence or data.others
+        if not self.computing and not found:
             kind = "quick" if self.scale.quick else "full"
             raise InputError(f"there are no results of a {kind} run in {self.out}")
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far away
@@ -193,6 +194,7 @@ def collect(scale: Scale, out: Path) -> Data:
     beyond = plan.beyond_conditions(plan.PAPER, scale)
     zero_loss = plan.zero_loss_conditions(plan.TASKS)
     matrix = plan.matrix_conditions(plan.TASKS, scale)
+    evidence = plan.evidence_conditions(plan.PAPER, scale)
     return Data(
         filter(None, experiments),
         theory=_collect_theory(scale, out),
@@ -202,6 +204,7 @@ def collect(scale: Scale, out: Path) -> Data:
         zero_loss=_collect_beside("zero loss", zero_loss, scale, out),
         others=other_runs(out),
         matrix=_collect_beside("matrix", matrix, scale, out),
+        evidence=_collect_beside("evidence", evidence, scale, out),
     )
 
 

@@ -17,6 +17,7 @@ from ital_paper.report.sections._beyond import beyond_section
 from ital_paper.report.sections._claims import claims_section
 from ital_paper.report.sections._context import Context
 from ital_paper.report.sections._controls import controls_section
+from ital_paper.report.sections._evidence import evidence_section
 from ital_paper.report.sections._main import main_section
 from ital_paper.report.sections._matrix import matrix_section
 from ital_paper.report.sections._others import others_section
@@ -50,6 +51,7 @@ SECTIONS = (
     Section("What holds", "claims", claims_section),
     Section("Awareness, or the longer step?", "controls", controls_section),
     Section("Every method tuned", "tuned", tuned_section),
+    Section("Choices as evidence", "evidence", evidence_section),
     Section("Task by task", "tasks", tasks_section),
     Section("Adversary", "adversary", adversary_section),
     Section("Random teacher", "random-teacher", random_section),

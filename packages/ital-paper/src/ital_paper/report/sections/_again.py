@@ -2,6 +2,7 @@
 
 from ital import learners, report
 from ital_paper.experiments import plan
+from ital_paper.experiments.jobs import EVIDENCE
 from ital_paper.experiments.plan import STARTS, TEACHERS
 from ital_paper.report.sections._context import Context
 
@@ -39,6 +40,11 @@ def again_section(context: Context) -> list[report.Block]:
                 ("From the other start:", f"{run} --init {STARTS[1]}{size} --out {second_out}"),
                 ("The controls:", f"{run} --methods ital,{controls}{size} --out {out}"),
                 ("Every method tuned:", f"{_sweep_command(context)} --out {second_out}"),
+                (
+                    "Choices as evidence:",
+                    f"{run} --methods {','.join(plan.BELIEFS)} --seeds {scale.seeds} "
+                    f"--steps {scale.evidence_steps} --out {out}/{EVIDENCE}",
+                ),
                 ("β chosen by the learner:", f"{run} --beta auto{size} --out {out}/auto"),
                 (
                     "The study with simulated teachers:",

@@ -25,6 +25,10 @@ ITAL_M = (
     "choice with fewer others. ITAL sees all."
 )
 MATCHED = "are controls without awareness: their steps are as long as ITAL's would be."
+POSTERIOR = (
+    "are beliefs over the target, from labels alone and from labels and choices. They show their "
+    "mean, and have neither a step size nor a β."
+)
 BETA = (
     "says how strictly an aware learner believes that the teacher chooses the best example. "
     "With β = 0, it believes that any choice is as likely as another."
@@ -51,6 +55,7 @@ WORDS = (
     ("ITAL", ITAL),
     ("ITAL M", ITAL_M),
     ("IMT matched, Batch matched", MATCHED),
+    ("Posterior, ITAL posterior", POSTERIOR),
     ("β", BETA),
     ("η", ETA),
     ("Start", START),
@@ -61,4 +66,5 @@ WORDS = (
 
 def words_section(context: Context) -> list[report.Block]:
     """Explain every word, if the report has results that use them."""
-    return [report.terms(WORDS)] if context.data.experiments else []
+    has_results = context.data.experiments or context.data.evidence
+    return [report.terms(WORDS)] if has_results else []
