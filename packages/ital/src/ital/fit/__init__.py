@@ -21,6 +21,7 @@ from ital.fit._likelihood import (
 from ital.fit._models import TeacherModel, uniform
 from ital.fit._pictures import shares
 from ital.fit._recovery import Recovery, recover, simulate
+from ital.fit._replay import replay
 from ital.fit._selection import Selection, exceedance, free_energy, select
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "probabilities",
     "read",
     "recover",
+    "replay",
     "select",
     "select_models",
     "shares",

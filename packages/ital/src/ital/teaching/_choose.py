@@ -86,7 +86,7 @@ def choose(
     # What a teacher gets depends on its kind: see ``ChooseFn``.
     arguments: list[Any] = [drawn.noise, view]
     if teacher.omniscient:
-        arguments.append(_learner_view(program, world, drawn, scene, lane.params, numbers.lr))
+        arguments.append(learner_view(program, world, drawn, scene, lane.params, numbers.lr))
     arguments.append(numbers.teacher)
     if teacher.init is None:
         choice = teacher.choose(*arguments)
@@ -124,7 +124,7 @@ def _answers_to(
     )
 
 
-def _learner_view(
+def learner_view(
     program: Program, world: World, drawn: Drawn, scene: Scene, params: Params, lr: Array
 ) -> LearnerView:
     """Return the learner as an omniscient teacher sees it."""

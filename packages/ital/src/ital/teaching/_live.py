@@ -8,6 +8,7 @@ parameters as :func:`ital.teach`.
 import functools
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,8 @@ from ital.errors import InputError
 from ital.learners import Learner
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Task, World
-from ital.teachers import Teacher, TeacherView
-from ital.teaching._choose import view_of
+from ital.teachers import LearnerView, Teacher, TeacherView
+from ital.teaching._choose import learner_view, view_of
 from ital.teaching._lanes import open_sessions, version_of
 from ital.teaching._live_files import as_read_back, read_session, write_session
 from ital.teaching._parts import check_parts, parts
@@ -44,6 +45,8 @@ from ital.tools.types import Array, Params
 
 if TYPE_CHECKING:
     import xarray as xr
+
+LookFn = Callable[[TeacherView, LearnerView], Any]
 
 # In place of an index: no choice has been made yet.
 NOBODY = -1.0
@@ -107,9 +110,21 @@ class Live:
         """
         self._refuse_after_end()
         if self._view is None:
-            seen = _look(self._session.program, self._numbers, self._session.carry)
+            seen = _look(self._session.program, _seen, self._numbers, self._session.carry)
             self._view = jax.tree.map(np.asarray, seen)
         return self._view
+
+    @property
+    def scores(self) -> dict[str, np.ndarray]:
+        """By what teachers choose, by name (B,): what a fit compares with people's choices.
+
+        ``exact`` and ``imitated`` teaching volume, ``loss``, norm of the ``gradient``; on tasks
+        that offer a simulation also the squared ``error`` of the learner's outputs.
+        """
+        self._refuse_after_end()
+        program = self._session.program
+        found = _look(program, _scored, self._numbers, self._session.carry)
+        return {name: np.asarray(values) for name, values in found.items()}
 
     @property
     def candidates(self) -> Any:
@@ -302,23 +317,44 @@ def load_session(
     return live
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
-    """Return what the teacher sees of the next step, in a session with one lane and one seed."""
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _look(program: Program, look: LookFn, numbers: Numbers, carry: Carry) -> Any:
+    """Return what ``look`` finds before the next step, in a session with one lane and one seed."""
 
-    def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> TeacherView:
+    def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> Any:
         # The same key as in the compiled block, so that the next step shows the same mini-batch.
         key = jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step)
         drawn = draw(program, world, key)
         per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
         scene = meet(program, world, drawn, lane.params, lane.previous)
         moment = Moment(carry.step, numbers.last_step)
-        seen = view_of(program, world, drawn, scene, moment, per_lane.lr)
-        # The model is code, not data: a compiled function cannot return it.
-        return seen._replace(model=None)
+        view = view_of(program, world, drawn, scene, moment, per_lane.lr)
+        learner = learner_view(program, world, drawn, scene, lane.params, per_lane.lr)
+        return look(view, learner)
 
     axes = (numbers.world_axes(program), 0, 0, 0)
     per_seed = (numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes)
     with traced_for(program.platform):
-        seen = jax.vmap(of_seed, in_axes=axes)(*per_seed)
-    return jax.tree.map(lambda leaf: leaf[0], seen)
+        found = jax.vmap(of_seed, in_axes=axes)(*per_seed)
+    return jax.tree.map(lambda leaf: leaf[0], found)
+
+
+def _seen(view: TeacherView, learner: LearnerView) -> TeacherView:
+    """Return what the teacher sees."""
+    # The model is code, not data: a compiled function cannot return it.
+    return view._replace(model=None)
+
+
+def _scored(view: TeacherView, learner: LearnerView) -> dict[str, Array]:
+    """Return the scores by which teachers choose."""
+    here = learner.gradients(learner.params, 0)
+    scores = {
+        "exact": learner.volumes,
+        "imitated": view.volumes,
+        "loss": here.losses,
+        "gradient": jnp.sqrt(here.squared_norms),
+    }
+    if view.model is not None:
+        wanted = view.model.outputs(view.target, view.examples.x)
+        scores["error"] = jnp.sum((view.feedback - wanted) ** 2, axis=-1)
+    return scores

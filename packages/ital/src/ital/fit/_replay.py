@@ -1,0 +1,56 @@
+"""Choices made in live sessions, with the scores by which the package's teachers choose."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ital.errors import InputError
+from ital.fit._choices import Choices, from_arrays
+from ital.teaching import Live
+
+
+def replay(sessions: Mapping[Any, Live]) -> Choices:
+    """Replay what people chose in live sessions, and score every candidate of every step.
+
+    Args:
+        sessions: The session of each person, from :func:`ital.session` or
+            :func:`ital.load_session`, on one task with mini-batches of one size.
+
+    Returns:
+        The choices, with the column ``step`` and the scores of :attr:`ital.Live.scores`.
+
+    Raises:
+        InputError: There is no session, or one has no choice.
+
+    Example:
+        >>> sessions = {name: ital.load_session(f"{name}.json") for name in ("ann", "bob")}
+        >>> choices = ital.fit.replay(sessions)
+        >>> models = [ital.fit.TeacherModel(name, name) for name in ("exact", "loss")]
+        >>> print(ital.fit.fit(choices, models).table)
+    """
+    if not sessions:
+        raise InputError("there is no session to replay: give at least one")
+    people: list[Any] = []
+    steps: list[int] = []
+    chosen: list[int] = []
+    scores: list[dict[str, np.ndarray]] = []
+    for person, session in sessions.items():
+        if not session.choices:
+            raise InputError(f"the session of {person} has no choices: there is nothing to fit")
+        again = Live(session.task, session.learner, session.run)
+        for step, index in enumerate(session.choices):
+            people.append(person)
+            steps.append(step)
+            chosen.append(index)
+            scores.append(again.scores)
+            again.choose(index)
+    columns = {name: np.stack([each[name] for each in scores]) for name in scores[0]}
+    # Float64: the likelihood needs more digits than the learner.
+    in_double = {name: column.astype(float) for name, column in columns.items()}
+    return from_arrays(
+        pd.DataFrame({"person": people}),
+        np.array(chosen),
+        {"step": np.array(steps)[:, None], **in_double},
+    )
