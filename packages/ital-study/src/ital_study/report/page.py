@@ -253,7 +253,9 @@ def _beside_others(analysis: Analysis, teacher: str, robot: str) -> list[str]:
     sentences = []
     if teacher != "machine":
         percent = 100 * analysis.agreement[teacher, robot]
-        called = "aware robot" if robot == AWARE else f"robot {LABELS[robot]}"
+        called = f"robot {LABELS[robot]}"
+        if robot == AWARE:
+            called = "aware robot"
         sentences.append(
             f"With the {called}, the arrow was the machine's own pick in "
             f"{decimals(percent, 0)} % of steps; "

@@ -7,6 +7,7 @@ keep a belief have a large memory: their states hold what they were shown, and i
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -204,11 +205,11 @@ def _check_robot(rules: StudyRules, robot: str) -> None:
 
 def _written(history: Sequence[PastStep]) -> list[list[int]]:
     """Return a history in plain numbers: the cells, the directions and the choices."""
-    arrows = [arrow for shown in history for arrow in shown.arrows]
+    arrows = list(itertools.chain.from_iterable(step.arrows for step in history))
     return [
         [arrow.cell for arrow in arrows],
         [arrow.action for arrow in arrows],
-        [shown.choice for shown in history],
+        [step.choice for step in history],
     ]
 
 

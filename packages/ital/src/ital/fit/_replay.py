@@ -46,9 +46,9 @@ def replay(sessions: Mapping[Any, Live]) -> Choices:
             chosen.append(index)
             scores.append(again.scores)
             again.choose(index)
-    columns = {name: np.stack([each[name] for each in scores]) for name in scores[0]}
-    # Float64: the likelihood needs more digits than the learner.
-    in_double = {name: column.astype(float) for name, column in columns.items()}
+    # One row of candidates per step; float64, because the likelihood needs more digits.
+    columns = pd.DataFrame(scores).to_dict("list")
+    in_double = {name: np.stack(rows).astype(float) for name, rows in columns.items()}
     return from_arrays(
         pd.DataFrame({"person": people}),
         np.array(chosen),
