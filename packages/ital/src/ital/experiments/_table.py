@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+WEIGHT = "weight_"  # prefix of signals: the probability of one of many hypotheses
+
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
     """Print the last step, notes about divergence, and the files.
@@ -68,6 +70,9 @@ def _tables_that_fit(outcome: Outcome, console: Console) -> list[Table]:
     tables: list[Table] = []
     metrics_in_last: list[str] = []
     for metric in metrics_of(outcome.curves):
+        # What a learner thinks of every kind of teacher is a column each: files have them.
+        if metric.startswith(WEIGHT):
+            continue
         wider = last_step_table(outcome, [*metrics_in_last, metric])
         if tables and _fits(wider, console):
             tables[-1] = wider

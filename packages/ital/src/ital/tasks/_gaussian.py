@@ -59,7 +59,7 @@ def gaussian(
     dim: int = 30,
     *,
     per_class: int = 90,
-    label_noise: float = 0.0,
+    label_noise: float | str = 0.0,
 ) -> Task:
     """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000.
 

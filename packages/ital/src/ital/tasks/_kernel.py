@@ -59,7 +59,7 @@ def with_psnr(rules: Rules) -> Rules:
     return rules._replace(measure=measure)
 
 
-def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> Task:
+def kernel(size: int = 24, *, width: float = 1.0, label_noise: float | str = 0.0) -> Task:
     """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel
     (nonparametric teaching); try --lr 0.2.
 

@@ -225,6 +225,9 @@ class Live:
         numbers = (lanes.lr, lanes.form, lanes.learner)
         # What the user may write in several ways has one spelling here.
         run = asdict(self.run)
+        if run["labels"] == "all":
+            # As in results: the default is not stored, so earlier sessions stay valid.
+            del run["labels"]
         if self.run.init:
             run["init"] = str(self.run.start_on(self.task))
         run["form"] = self.run.forms(1)[0].name

@@ -13,6 +13,7 @@ from ital.tools.types import Array, Float, Scalar
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING = 1e-6
 MOST_DAMPING = 1e6
+ROUNDINGS = 8  # of a value, in units of the precision
 
 Objective = Callable[[Array], tuple[Quadratic, Any]]
 
@@ -45,7 +46,7 @@ def search_minimum(
 ) -> Minimum:
     """Search from a start that is nearly the minimum.
 
-    A step that does not lower the value is not taken, and the next one is damped ten times as much.
+    A step that raises the value is not taken, and the next one is damped ten times as much.
 
     Args:
         objective: ``objective(ν)`` returns the function to second order, and anything else to
@@ -61,8 +62,11 @@ def search_minimum(
     def improve(_: Any, best: Minimum) -> Minimum:
         candidate = best.params + damped_step(best.here, best.damping)
         there, extra = objective(candidate)
-        # False where rounding made the candidate infinite or not a number, too.
-        better = there.value < best.here.value
+        # At the minimum, rounding decides which value is lower. A step refused there would raise
+        # the damping, step after step, until the search could not follow new lessons any more.
+        rounding = ROUNDINGS * jnp.finfo(there.value.dtype).eps * jnp.abs(best.here.value)
+        # False where the candidate is infinite or not a number, too.
+        better = there.value <= best.here.value + rounding
         damping = jnp.where(better, best.damping / 10, best.damping * 10)
         found = Minimum(candidate, damping, there, extra)
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best)
