@@ -1,6 +1,7 @@
 import functools
 import gc
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -168,6 +169,15 @@ def undrawn(request, monkeypatch):
         )
 
     monkeypatch.setattr(mpl.figure.Figure, "savefig", savefig)
+
+
+@pytest.fixture(autouse=True)
+def _handlers_of_signals():
+    """Restore what a command changes for the rest of its process, which here has other tests."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,7 +1,6 @@
 """Run a command as a user would type it."""
 
 import os
-import signal
 
 import pytest
 
@@ -10,14 +9,8 @@ from ital.cli import main
 
 def ital(capsys, *arguments):
     """Status, standard output and standard error of ``ital ARGUMENTS``."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-    finally:
-        # A command changes them for the rest of its process, which here goes on with other tests.
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return stop.value.code, captured.out, captured.err
 
