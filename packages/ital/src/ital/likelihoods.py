@@ -38,7 +38,8 @@ class Evaluation(NamedTuple):
     """A likelihood at some parameters ν. What is not asked for is not computed.
 
     Attributes:
-        losses: ``losses(kept)`` returns −log p(y | x, ν) of N kept examples (N,), up to a constant.
+        losses: ``losses(kept)`` returns the losses of N kept examples (N,), as teaching volumes
+            contain them: −log p(y | x, ν) up to a constant, unless the likelihood is ``gaussian``.
         gradients: ``gradients(kept)`` returns their gradients with respect to ν (N, D).
         curvature: ``curvature(kept, weights)`` returns Σ wᵢHᵢ (D, D), with a positive approximation
             Hᵢ of the second derivatives of a loss (Gauss–Newton).
@@ -97,16 +98,19 @@ class Likelihood(NamedTuple):
 def differentiable(
     example_loss: Callable[[Params, Any], Array],
     keep: Callable[[Any], Any] = lambda examples: examples,
+    *,
+    gaussian: bool = False,
 ) -> Likelihood:
     """Make a likelihood from the loss of one example, with gradients by autodiff.
 
-    The curvature of a loss is approximated by the outer product of its gradient (empirical Fisher
-    information).
+    The curvature is the matrix of second derivatives without its negative part, so this is for
+    tasks with few parameters.
 
     Args:
-        example_loss: ``example_loss(params, example)`` returns −log p of one kept example, a
-            scalar.
+        example_loss: ``example_loss(params, example)`` returns the loss of one kept example, a
+            scalar: the loss that the teacher's volumes contain, and −log p of the label.
         keep: ``keep(examples)`` returns what the loss needs of a mini-batch.
+        gaussian: whether the loss is ½‖α − y‖², so that −log p is loss/σ².
 
     Returns:
         The likelihood.
@@ -126,12 +130,19 @@ def differentiable(
             return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(per_example)
 
         def curvature(kept: Any, weights: Array) -> Array:
-            rows = gradients(kept)
-            return jnp.matmul((weights[:, None] * rows).T, rows, precision="highest")
+            flat, unravel = ravel_pytree(params)
+
+            def total(flat: Array) -> Array:
+                each = jax.vmap(example_loss, in_axes=(None, 0))(unravel(flat), kept)
+                return jnp.sum(weights * each)
+
+            eigenvalues, directions = jnp.linalg.eigh(jax.hessian(total)(flat))
+            positive = directions * jnp.maximum(eigenvalues, 0.0)
+            return jnp.matmul(positive, directions.T, precision="highest")
 
         return Evaluation(losses, gradients, curvature)
 
-    return Likelihood(keep, at)
+    return Likelihood(keep, at, gaussian=gaussian)
 
 
 __all__ = ["Evaluation", "Likelihood", "Quadratic", "Statistics", "differentiable"]

@@ -64,7 +64,7 @@ def search_minimum(
         there, extra = objective(candidate)
         # At the minimum, rounding decides which value is lower. A step refused there would raise
         # the damping, step after step, until the search could not follow new lessons any more.
-        rounding = ROUNDINGS * jnp.finfo(there.value.dtype).eps * jnp.abs(best.here.value)
+        rounding = ROUNDINGS * jnp.finfo(candidate.dtype).eps * jnp.abs(best.here.value)
         # False where the candidate is infinite or not a number, too.
         better = there.value <= best.here.value + rounding
         damping = jnp.where(better, best.damping / 10, best.damping * 10)

@@ -130,6 +130,12 @@ def _check_beginning(likelihood: Likelihood | None, size: int, structure: Struct
             f"{LARGEST} of them; this task has {size}: leave out the methods posterior and "
             "ital-posterior"
         )
+    estimates_sigma = structure.estimates_sigma and likelihood.gaussian
+    if estimates_sigma and likelihood.statistics is None:
+        raise InputError(
+            "this task has no sufficient statistics from which to estimate the noise of labels: "
+            "give it as posterior:sigma=NUMBER"
+        )
     if structure.mixture and not likelihood.mixes:
         raise InputError(
             "wrong=SHARE needs to know what wrong labels look like, which is so for classes and "
