@@ -100,10 +100,7 @@ items = [{ id = "hard", question = "Was war schwer?", options = ["Farben", "Pfei
 [[translations.de.questionnaires]]
 id = "last"
 title = "Zuletzt"
-items = [
-  { id = "hours", question = "Wie lange haben Sie geschlafen?" },
-  { id = "plan", question = "Wie?" },
-]
+items = [{ id = "hours", question = "Wie lange Schlaf?" }, { id = "plan", question = "Wie?" }]
 """
 
 ANSWERS = {

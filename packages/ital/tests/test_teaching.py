@@ -281,6 +281,7 @@ def test_examples_are_copies_only_where_all_that_was_drawn_is_equal():
     rules = plain.rules._replace(
         draw=lambda key, world, size: (plain.rules.draw(key, world, size), jnp.zeros(size, int)),
         show=lambda side, drawn: plain.rules.show(side, drawn[0]),
+        rows=lambda drawn: drawn[0],
     )
     found = [
         sessions(task, methods=[learners.teacher_aware("auto")])[0].learners[0].settings.beta

@@ -429,6 +429,7 @@ def test_every_claim_is_looked_at_twice():
         "monotonicity",
         "hours",
         "awareness_when_tuned",
+        "awareness_as_evidence",
         "_nobody",
     }
     assert {claim.check.__name__ for claim in catalogue.CLAIMS} == {

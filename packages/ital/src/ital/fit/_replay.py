@@ -47,8 +47,8 @@ def replay(sessions: Mapping[Any, Live]) -> Choices:
             scores.append(again.scores)
             again.choose(index)
     # One row of candidates per step; float64, because the likelihood needs more digits.
-    columns = pd.DataFrame(scores).to_dict("list")
-    in_double = {name: np.stack(rows).astype(float) for name, rows in columns.items()}
+    by_name = pd.DataFrame(scores)
+    in_double = {str(name): np.stack(list(rows)).astype(float) for name, rows in by_name.items()}
     return from_arrays(
         pd.DataFrame({"person": people}),
         np.array(chosen),
