@@ -53,8 +53,8 @@ CASES = {
         lambda: ital.learners.teacher_aware(beta_decay=1.0),
         r"beta_decay must lie in \[0, 1\)",
     ),
-    "label_noise='0.1'": (
-        lambda: ital.tasks.regression(label_noise="0.1"),
+    "label_noise='much'": (
+        lambda: ital.tasks.regression(label_noise="much"),
         "label noise must be a probability",
     ),
     "points=1": (lambda: ital.tasks.regression(points=1), "points >= 2"),
