@@ -42,32 +42,44 @@ def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
         InputError: A number is too small, or ``lanes`` is not a multiple of 8.
     """
     _check_sizes(lanes, steps, test_rows)
-    device = jax.devices()[0]
-    report: dict[str, Any] = {
+    device, *_ = jax.devices()
+    cases = _cases.cases(test_rows)
+    return {
         "device": f"{device.platform}: {device.device_kind}",
         "lanes": lanes,
         "steps": steps,
+        "cases": {name: _timed_case(case, lanes, steps) for name, case in cases.items()},
     }
-    rows = report["cases"] = {}
-    for name, case in _cases.cases(test_rows).items():
-        seconds, compile_seconds = _time(_cases.session(case.task, lanes, steps))
-        numpy = _numpy_speed(case)
-        rows[name] = {
-            "numpy_steps_per_second": numpy,
-            "ital_steps_per_second": lanes * steps / seconds,
-            "ital_over_numpy": lanes * steps / seconds / numpy,
-            "ital_seconds": seconds,
-            "compile_seconds": compile_seconds,
-        }
-        if case.pool:
-            floor_task, first, products = _cases.floor(case.task)
-            copies = [products._replace(name=f"products-{i}") for i in range(8)]
-            floor_seconds, _ = _time(_cases.session(floor_task, lanes, steps, first, copies))
-            rows[name] |= {
-                "floor_steps_per_second": lanes * steps / floor_seconds,
-                "ital_over_floor_time": seconds / floor_seconds,
-            }
-    return report
+
+
+def _timed_case(case: _cases.Case, lanes: int, steps: int) -> dict[str, float]:
+    """Return the figures of a case; those of the floor only where it applies."""
+    session = _cases.session(case.task, lanes, steps)
+    seconds, compile_seconds = _time(session)
+    numpy_speed = _numpy_speed(case)
+    speed = lanes * steps / seconds
+    figures = {
+        "numpy_steps_per_second": numpy_speed,
+        "ital_steps_per_second": speed,
+        "ital_over_numpy": speed / numpy_speed,
+        "ital_seconds": seconds,
+        "compile_seconds": compile_seconds,
+    }
+    if case.pool:
+        floor_seconds = _floor_seconds(case, lanes, steps)
+        figures["floor_steps_per_second"] = lanes * steps / floor_seconds
+        figures["ital_over_floor_time"] = seconds / floor_seconds
+    return figures
+
+
+def _floor_seconds(case: _cases.Case, lanes: int, steps: int) -> float:
+    """Return seconds of a run that computes only the matrix products of a case."""
+    task, teacher, products = _cases.floor(case.task)
+    # Eight lanes per seed, as many as the case itself has.
+    copies = [products._replace(name=f"products-{i}") for i in range(8)]
+    session = _cases.session(task, lanes, steps, teacher, copies)
+    seconds, _ = _time(session)
+    return seconds
 
 
 def _time(session: Session) -> tuple[float, float]:
@@ -82,7 +94,8 @@ def _time(session: Session) -> tuple[float, float]:
     compile_seconds = time.perf_counter() - began
     times: list[float] = []
     while len(times) < REPEATS and sum(times) < ENOUGH_SECONDS:
-        session.carry = jax.block_until_ready(jax.tree.map(jax.numpy.asarray, start))
+        on_device = jax.tree.map(jax.numpy.asarray, start)
+        session.carry = jax.block_until_ready(on_device)
         began = time.perf_counter()
         while session.step < session.steps:
             session.advance(BLOCK)
@@ -97,8 +110,10 @@ def _numpy_speed(case: _cases.Case) -> float:
     # One lane on one core: threads would slow down such small products.
     with threadpool_limits(1):
         pilot = speed(100, EVERY)
-        steps = max(100, int(pilot * NUMPY_SECONDS / REPEATS))
-        return statistics.median(speed(steps, EVERY) for _ in range(REPEATS))
+        fitting = pilot * NUMPY_SECONDS / REPEATS
+        steps = max(100, int(fitting))
+        speeds = [speed(steps, EVERY) for _ in range(REPEATS)]
+    return statistics.median(speeds)
 
 
 def _check_sizes(lanes: int, steps: int, test_rows: int) -> None:
@@ -135,8 +150,9 @@ def _print_report(report: dict[str, Any]) -> None:
 
     title = f"{report['lanes']} lanes × {report['steps']} steps on {report['device']}"
     table = Table(title=title, title_justify="left")
-    for column in ("case", "NumPy", "ital", "floor", "÷ NumPy", "× floor", "run", "compile"):
-        table.add_column(column, justify="left" if column == "case" else "right")
+    table.add_column("case")
+    for column in ("NumPy", "ital", "floor", "÷ NumPy", "× floor", "run", "compile"):
+        table.add_column(column, justify="right")
     for name, row in report["cases"].items():
         # A case without a pool has no floor.
         floor = above_floor = "–"
@@ -173,11 +189,14 @@ def expected_minutes(lanes: int, steps: int) -> float:
     """
     cases = _cases.cases(1).values()
     # A case with a pool is timed a second time, as its floor.
-    timed = sum(2 if case.pool else 1 for case in cases)
+    timed = len(cases) + sum(case.pool for case in cases)
     run = lanes * steps / STEPS_PER_SECOND
-    runs = min(REPEATS, max(1.0, ENOUGH_SECONDS / max(run, 1e-9)))
-    seconds = len(cases) * NUMPY_SECONDS + timed * (COMPILE_SECONDS + runs * run)
-    return max(1.0, seconds / 60)
+    # Runs are repeated until they have taken long enough, at most three times.
+    enough = ENOUGH_SECONDS / max(run, 1e-9)
+    runs = min(REPEATS, max(1.0, enough))
+    of_numpy = len(cases) * NUMPY_SECONDS
+    of_programs = timed * (COMPILE_SECONDS + runs * run)
+    return max(1.0, (of_numpy + of_programs) / 60)
 
 
 def _thousands(per_second: float) -> str:

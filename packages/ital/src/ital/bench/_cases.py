@@ -1,7 +1,7 @@
 """The cases of the benchmark: three tasks of the paper, and a pool as large as Tiny ImageNet."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -9,10 +9,11 @@ import numpy as np
 
 from ital import learners, losses, tasks, teachers
 from ital.bench import _numpy_irl, _numpy_loop
-from ital.learners import Learner, Rule, Update
-from ital.tasks import Task
+from ital.learners import Learner, Lesson, Rule, Update
+from ital.tasks import Rules, Task
 from ital.teachers import Teacher
 from ital.teaching import Run, Session, open_sessions
+from ital.tools.types import Array
 
 LR = 1e-3
 EVERY = 20  # steps between measurements
@@ -40,16 +41,29 @@ def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int 
     labels = rng.integers(0, classes, rows)
     test_x = rng.standard_normal((test_rows, dim), dtype=np.float32)
     test_labels = rng.integers(0, classes, test_rows)
-    data = tasks.Pool(x, x, labels, target, target, test_x, test_labels)
+    data = tasks.Pool(
+        learner_x=x,
+        teacher_x=x,
+        labels=labels,
+        teacher_target=target,
+        learner_target=target,
+        test_x=test_x,
+        test_labels=test_labels,
+    )
     return tasks.from_pool(
-        "pool", data, losses.cross_entropy, beta=1000.0, title=f"{classes}-class pool"
+        "pool",
+        data,
+        losses.cross_entropy,
+        beta=1000.0,
+        title=f"{classes}-class pool",
     )
 
 
 def cases(test_rows: int) -> dict[str, Case]:
     """Return all cases by name."""
-    squared = functools.partial(_numpy_loop.steps_per_second, _numpy_loop.squared)
-    cross_entropy = functools.partial(_numpy_loop.steps_per_second, _numpy_loop.cross_entropy)
+    loop = _numpy_loop.steps_per_second
+    squared = functools.partial(loop, _numpy_loop.squared)
+    cross_entropy = functools.partial(loop, _numpy_loop.cross_entropy)
     return {
         "regression": Case(tasks.regression(), squared),
         "gaussian": Case(tasks.gaussian(), cross_entropy),
@@ -66,23 +80,45 @@ def session(
     methods: Sequence[Learner] = (),
 ) -> Session:
     """Open a session of eight methods, by default those of the paper, on ``lanes / 8`` seeds."""
+    if teacher is None:
+        teacher = teachers.cooperative()
     methods = methods or [learners.make(method) for method in learners.PAPER]
     run = Run(steps=steps, seeds=lanes // 8, lr=LR, eval_every=EVERY)
-    return open_sessions(task, teacher or teachers.cooperative(), methods, run)[0]
+    # All these methods share a form, so one session holds them.
+    (opened,) = open_sessions(task, teacher, methods, run)
+    return opened
 
 
 # The floor: the same loop with a loss that costs almost nothing, so that only matrix products and
 # sampling remain. The loss is the sum of the outputs, so that the compiler cannot drop the products
 # of a measurement.
 _NO_LOSS = losses.Loss(
-    "none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False
+    name="none",
+    title="none",
+    value=lambda alpha, y: jnp.sum(alpha, axis=-1),
+    derivative=lambda alpha, y: alpha,
+    classes=False,
 )
 
 
-def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any) -> Update:
+def _two_products_each_way(
+    lesson: Lesson,
+    settings: Any,
+    params: Array,
+    memory: Any,
+) -> Update:
     weights = jnp.full(lesson.order.shape, lesson.lr)
     guess = params - lesson.here.weighted_sum(weights)
-    return Update(guess - lesson.gradients(guess).weighted_sum(weights))
+    there = lesson.gradients(guess)
+    return Update(guess - there.weighted_sum(weights))
+
+
+def _no_volumes(alpha: Array, examples: Any, target: Any, lr: Any) -> Array:
+    return jnp.zeros(alpha.shape[:1])
+
+
+def _choose_the_first(key: Any, view: Any, settings: Any) -> Array:
+    return jnp.zeros((), int)
 
 
 def floor(task: Task) -> tuple[Task, Teacher, Learner]:
@@ -90,14 +126,29 @@ def floor(task: Task) -> tuple[Task, Teacher, Learner]:
 
     They are on the same samples as those of the given task.
     """
-    row = np.zeros((1, 1))
-    any_pool = tasks.Pool(row, row, row, np.zeros((1, 2)), None, row, row)
-    rules = tasks.from_pool("floor", any_pool, _NO_LOSS, beta=0.0).rules
-    products_only = rules._replace(
-        volumes=lambda alpha, examples, target, lr: jnp.zeros(alpha.shape[:1]),
-        measure=lambda params, truth: rules.measure(params, truth._replace(target=None)),
-    )
+    rules = _floor_rules()
+
+    def measure_without_target(params: Any, truth: Any) -> Mapping[str, Array]:
+        return rules.measure(params, truth._replace(target=None))
+
+    products_only = rules._replace(volumes=_no_volumes, measure=measure_without_target)
+    teacher = Teacher("first", _choose_the_first)
     products = Rule(init=lambda params, settings: (), update=_two_products_each_way)
-    teacher = Teacher("first", lambda key, view, settings: jnp.zeros((), int))
     learner = Learner("products", "Products", products, settings=jnp.zeros(()))
     return task._replace(rules=products_only), teacher, learner
+
+
+def _floor_rules() -> Rules:
+    """Return the rules of a task with the loss that costs almost nothing."""
+    # Its rules do not depend on the data, so the smallest pool will do.
+    row = np.zeros((1, 1))
+    smallest = tasks.Pool(
+        learner_x=row,
+        teacher_x=row,
+        labels=row,
+        teacher_target=np.zeros((1, 2)),
+        learner_target=None,
+        test_x=row,
+        test_labels=row,
+    )
+    return tasks.from_pool("floor", smallest, _NO_LOSS, beta=0.0).rules

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ital.bench._numpy_loop import softmax
+from ital.bench._numpy_loop import softmax, teaching_volumes
 from ital.tasks import World
 
 Array = np.ndarray
+WAYS = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right, as rows and columns
 DISCOUNT = 0.5
 SHARPNESS = 220.0
 TOLERANCE = 1e-6
@@ -36,17 +37,19 @@ class Planned(NamedTuple):
 
 def transitions(size: int, slip: float = 0.06, death: float = 0.02) -> Array:
     """Return P (A, S, S) of the grid: the probability of each next state."""
-    p = np.zeros((4, size * size, size * size))
-    ways = ((-1, 0), (1, 0), (0, -1), (0, 1))
+    states = size * size
+    # The probability of each move for each action: its own, or with ``slip`` another one.
+    shares = np.full((4, 4), slip)
+    np.fill_diagonal(shares, 1 - death - 3 * slip)
+    p = np.zeros((4, states, states))
     for row, column in itertools.product(range(size), repeat=2):
-        for way, (down, right) in enumerate(ways):
+        state = row * size + column
+        for way, (down, right) in enumerate(WAYS):
             # A wall keeps who walks into it where they are.
             next_row = np.clip(row + down, 0, size - 1)
             next_column = np.clip(column + right, 0, size - 1)
             to = next_row * size + next_column
-            for action in range(4):
-                share = 1 - death - 3 * slip if way == action else slip
-                p[action, row * size + column, to] += share
+            p[:, state, to] += shares[:, way]
     return p
 
 
@@ -56,8 +59,10 @@ def plan(p: Array, reward: Array, last: Planned) -> Planned:
     dv = last.dv
     identity = np.eye(len(reward))
     while True:
+        # Q = P(r + γV), and its gradient by the chain rule.
         q = p @ (reward + DISCOUNT * v)
         dq = p @ (identity + DISCOUNT * dv)
+        # V = log Σ exp(kQ) / k, whose gradient weights those of Q by softmax(kQ).
         largest = q.max(axis=0)
         # Without the largest value, the exponential would overflow.
         e = np.exp(SHARPNESS * (q - largest))
@@ -74,9 +79,36 @@ def lessons(planned: Planned, states: Array, actions: Array) -> tuple[Array, Arr
     """Return −log π(a|s) of the demonstrations (B,), and their gradients (B, S)."""
     batch = np.arange(len(states))
     pi = softmax(planned.q[:, states].T)  # (B, A)
-    d = planned.dq[:, states]  # (A, B, S)
-    mean = np.einsum("ba,abt->bt", pi, d)
-    return -np.log(pi[batch, actions]), mean - d[actions, batch]
+    dq = planned.dq[:, states]  # (A, B, S)
+    mean = np.einsum("ba,abt->bt", pi, dq)
+    losses = -np.log(pi[batch, actions])
+    gradients = mean - dq[actions, batch]
+    return losses, gradients
+
+
+class GridObserver(NamedTuple):
+    """Measures a learner as the task does.
+
+    Attributes:
+        truth: the true rewards (S,).
+        policy: the probabilities of the teacher's actions (A, S).
+        p: the transitions (A, S, S).
+    """
+
+    truth: Array
+    policy: Array
+    p: Array
+
+    def measure(self, nu: Array, planned: Planned) -> tuple[float, float, float]:
+        """Return the distance, the difference of policies and the return."""
+        states = np.arange(len(nu))
+        q = plan(self.p, nu, planned).q
+        pi = softmax(q.T).T
+        differences = 0.5 * np.abs(pi - self.policy).sum(axis=0)
+        # The return of the greedy policy, undiscounted, solves (I − P)v = Pr.
+        greedy = self.p[np.argmax(pi, axis=0), states]
+        returns = np.linalg.solve(np.eye(len(nu)) - greedy, greedy @ self.truth)
+        return np.linalg.norm(nu - self.truth), differences.mean(), returns.mean()
 
 
 def steps_per_second(world: World, beta: float, lr: float, steps: int, every: int) -> float:
@@ -84,11 +116,15 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
 
     It is measured every ``every`` steps.
     """
-    truth = np.asarray(world.truth.test.reward, float)
     log_pi = np.asarray(world.teacher.examples.log_policy, float)
     order = world.teacher.examples.encoding
-    s = len(truth)
+    s = len(order)
     p = transitions(round(s**0.5))
+    observer = GridObserver(
+        truth=np.asarray(world.truth.test.reward, float),
+        policy=np.exp(log_pi),
+        p=p,
+    )
     # The teacher numbers the states in its own order.
     in_teachers = np.empty(s, int)
     in_teachers[order] = np.arange(s)
@@ -96,19 +132,28 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
     cumulative = np.exp(log_pi).cumsum(axis=0)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
-    nothing = Planned(np.zeros(s), np.zeros((s, s)), np.zeros((4, s)), np.zeros((4, s, s)))
+    nothing = Planned(
+        v=np.zeros(s),
+        dv=np.zeros((s, s)),
+        q=np.zeros((4, s)),
+        dq=np.zeros((4, s, s)),
+    )
     planned = imagined = plan(p, nu, nothing)
     teachers_plan = plan(teachers_p, nu[in_teachers], nothing)
     curve = []
     began = time.perf_counter()
     for t in range(1, steps + 1):
         states = rng.integers(0, s, 20)
-        actions = (rng.random(20) > cumulative[:, states]).sum(axis=0).clip(max=3)
+        # Inverse sampling: as many actions lie below as have a smaller cumulative probability.
+        is_below = rng.random(20) > cumulative[:, states]
+        actions = is_below.sum(axis=0).clip(max=3)
 
         # The learner reports its rewards; the teacher plans with them in its own order.
         teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)
         losses, g = lessons(teachers_plan, order[states], actions)
-        volumes = -(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses + log_pi[actions, states])
+        squared_norms = (g**2).sum(axis=1)
+        closer = losses + log_pi[actions, states]
+        volumes = teaching_volumes(lr, squared_norms, closer)
         c = np.argmax(volumes)
 
         # The gradient step on the chosen demonstration.
@@ -118,17 +163,12 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         # The awareness step: what would the teacher have chosen?
         imagined = plan(p, guess, imagined)
         imagined_losses, h = lessons(imagined, states, actions)
-        q = softmax(beta * (-(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses - imagined_losses)))
-        nu = guess - 2 * beta * lr**2 * (h[c] - q @ h)
+        squared_norms = (g**2).sum(axis=1)
+        closer = losses - imagined_losses
+        q = softmax(beta * teaching_volumes(lr, squared_norms, closer))
+        awareness = h[c] - q @ h
+        nu = guess - 2 * beta * lr**2 * awareness
 
         if t % every == 0:
-            pi = softmax(plan(p, nu, planned).q.T).T
-            chosen = p[np.argmax(pi, axis=0), np.arange(s)]
-            curve.append(
-                (
-                    np.linalg.norm(nu - truth),
-                    0.5 * np.abs(pi - np.exp(log_pi)).sum(axis=0).mean(),
-                    np.linalg.solve(np.eye(s) - chosen, chosen @ truth).mean(),
-                )
-            )
+            curve.append(observer.measure(nu, planned))
     return steps / (time.perf_counter() - began)

@@ -24,23 +24,63 @@ def softmax(alpha: Array) -> Array:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def teaching_volumes(lr: float, squared_norms: Array, closer: Array) -> Array:
+    """Return −η²‖gᵢ‖² + 2η·closerᵢ, with the losses less those of the target as ``closer`` (B,)."""
+    return -(lr**2) * squared_norms + 2 * lr * closer
+
+
 def _cross_entropy_derivative(alpha: Array, y: Array) -> Array:
+    rows = np.arange(len(y))
     r = softmax(alpha)
-    r[np.arange(len(y)), y] -= 1
+    r[rows, y] -= 1
     return r
 
 
 def _cross_entropy_value(alpha: Array, y: Array) -> Array:
+    rows = np.arange(len(y))
     largest = alpha.max(axis=1)
     # Without the largest output, the exponential would overflow.
-    log_sum = largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1))
-    return log_sum - alpha[np.arange(len(y)), y]
+    e = np.exp(alpha - largest[:, None])
+    log_sum = largest + np.log(e.sum(axis=1))
+    return log_sum - alpha[rows, y]
 
 
-squared = NumpyLoss(
-    lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y
-)
+def _squared_derivative(alpha: Array, y: Array) -> Array:
+    return alpha - y
+
+
+def _squared_value(alpha: Array, y: Array) -> Array:
+    differences = alpha - y
+    return 0.5 * (differences**2).sum(axis=1)
+
+
+squared = NumpyLoss(_squared_value, _squared_derivative)
 cross_entropy = NumpyLoss(_cross_entropy_value, _cross_entropy_derivative)
+
+
+class PoolObserver(NamedTuple):
+    """Measures a learner as the task does.
+
+    Attributes:
+        loss: the loss.
+        target: the target (K, d).
+        x: the test inputs (N, d).
+        y: their labels: numbers (N,) of classes, or values (N, K).
+    """
+
+    loss: NumpyLoss
+    target: Array
+    x: Array
+    y: Array
+
+    def measure(self, nu: Array) -> tuple[float, float, float]:
+        """Return the distance, the loss on the test set, and the accuracy."""
+        alpha = self.x @ nu.T
+        accuracy = np.nan
+        if self.y.ndim == 1:
+            accuracy = np.mean(alpha.argmax(axis=1) == self.y)
+        loss = self.loss.value(alpha, self.y)
+        return np.linalg.norm(nu - self.target), loss.mean(), accuracy
 
 
 def steps_per_second(
@@ -54,12 +94,15 @@ def steps_per_second(
     x_learner = np.asarray(world.learner.x.x, float)
     x_teacher = np.asarray(world.teacher.examples.x.x, float)
     y_all = world.learner.labels
-    test_x = np.asarray(world.truth.test.x.x, float)
-    test_y = world.truth.test.labels
-    target = np.asarray(world.truth.target, float)
     omega = np.asarray(world.teacher.target, float)
+    observer = PoolObserver(
+        loss,
+        target=np.asarray(world.truth.target, float),
+        x=np.asarray(world.truth.test.x.x, float),
+        y=world.truth.test.labels,
+    )
     rng = np.random.default_rng(0)
-    nu = rng.uniform(-1, 1, target.shape)
+    nu = rng.uniform(-1, 1, observer.target.shape)
     curve = []
     began = time.perf_counter()
     for t in range(1, steps + 1):
@@ -73,21 +116,24 @@ def steps_per_second(
         losses = loss.value(alpha, y)
         r = loss.derivative(alpha, y)
         r_norms = (r**2).sum(axis=1)
+        z_norms = (z**2).sum(axis=1)
         closer = losses - loss.value(z @ omega.T, y)
-        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * closer
+        volumes = teaching_volumes(lr, r_norms * z_norms, closer)
         c = np.argmax(volumes)
 
-        # The gradient step, then the awareness step from where it ends.
-        guess = nu - lr * np.outer(r[c], x[c])
+        # The gradient step on the chosen example.
+        chosen_x = x[c]
+        guess = nu - lr * np.outer(r[c], chosen_x)
+        # The awareness step from where it ends: what would the teacher have chosen?
         alpha = x @ guess.T
+        x_norms = (x**2).sum(axis=1)
         closer = losses - loss.value(alpha, y)
-        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * closer
-        q = softmax(beta * imagined)
+        q = softmax(beta * teaching_volumes(lr, r_norms * x_norms, closer))
         r = loss.derivative(alpha, y)
-        nu = guess - 2 * beta * lr**2 * (np.outer(r[c], x[c]) - (q[:, None] * r).T @ x)
+        expected = (q[:, None] * r).T @ x
+        awareness = np.outer(r[c], chosen_x) - expected
+        nu = guess - 2 * beta * lr**2 * awareness
 
         if t % every == 0:
-            alpha = test_x @ nu.T
-            accuracy = np.mean(alpha.argmax(axis=1) == test_y) if test_y.ndim == 1 else np.nan
-            curve.append((np.linalg.norm(nu - target), loss.value(alpha, test_y).mean(), accuracy))
+            curve.append(observer.measure(nu))
     return steps / (time.perf_counter() - began)

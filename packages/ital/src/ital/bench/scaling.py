@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -20,7 +20,10 @@ from ital.errors import InputError
 from ital.tasks import Task
 from ital.teaching import BLOCK, Session
 from ital.tools.devices import named
-from ital.tools.files import check_writable
+from ital.tools.files import check_writable, write
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TASKS = {name: tasks.REGISTRY[name] for name in ("regression", "gaussian", "irl-dense")}
 LANES = (8, 64, 512, 4096, 16384)
@@ -44,7 +47,7 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
         The limits of the machine and, for each series, its points with the limit that applies to
         each.
     """
-    load_before = os.getloadavg()[0]
+    load_before, *_ = os.getloadavg()
     say("limits of the machine")
     limits = _limits.measure_limits()
     copy = {str(size): rate for size, rate in limits.copy.items()}  # JSON has no other keys
@@ -57,24 +60,38 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     report["lanes"] = {
         name: _against_lanes(name, make(), limits, say) for name, make in TASKS.items()
     }
-    report["rows"] = []
-    for rows in ROWS:
-        say(f"a pool of {rows:,} rows")
-        report["rows"].append({"rows": rows, **_point(pool(rows), 8 * SEEDS, limits)})
-    report["workers"] = []
-    for workers in WORKERS:
-        say(_processes_in_words(workers))
-        report["workers"].append({"workers": workers, "steps_per_second": _together(workers)})
+    report["rows"] = [_against_rows(rows, limits, say) for rows in ROWS]
+    report["workers"] = [_against_workers(workers, say) for workers in WORKERS]
     say("memory")
     empty = memory(100)
     report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
     # A load beyond this benchmark's own makes the figures doubtful.
-    report["load"] = [load_before, os.getloadavg()[0]]
+    load_after, *_ = os.getloadavg()
+    report["load"] = [load_before, load_after]
     return report
 
 
+def _against_rows(
+    rows: int,
+    limits: _limits.Limits,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Measure the speed on a pool of that many rows."""
+    say(f"a pool of {rows:,} rows")
+    point = _point(pool(rows), 8 * SEEDS, limits)
+    return {"rows": rows, **point}
+
+
+def _against_workers(workers: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure the speed of that many processes together."""
+    say(_processes_in_words(workers))
+    return {"workers": workers, "steps_per_second": _together(workers)}
+
+
 def _processes_in_words(number: int) -> str:
-    return f"{number} process" if number == 1 else f"{number} processes"
+    if number == 1:
+        return "1 process"
+    return f"{number} processes"
 
 
 def _against_lanes(
@@ -83,16 +100,21 @@ def _against_lanes(
     """Measure one series; it stops where the next point would take too long."""
     task = _few_worlds(task)
     points: list[dict[str, Any]] = []
+    first = None
     for lanes in LANES:
-        if points:
-            last = points[-1]
-            # A step takes at most as much longer as there are more lanes.
-            expected = EVERY * last["seconds_per_step"] * lanes / last["lanes"]
-            if expected > LONGEST:
-                break
+        if points and _expected_seconds(points[-1], lanes) > LONGEST:
+            break
         say(f"{name}, {lanes} lanes")
-        points.append(_point(task, lanes, limits, points[0] if points else None))
+        points.append(_point(task, lanes, limits, first))
+        first = points[0]
     return points
+
+
+def _expected_seconds(last: Mapping[str, Any], lanes: int) -> float:
+    """Return seconds of the steps between two measurements, from the last point of a series."""
+    # A step takes at most as much longer as there are more lanes.
+    step = last["seconds_per_step"] * lanes / last["lanes"]
+    return EVERY * step
 
 
 def _few_worlds(task: Task) -> Task:
@@ -117,8 +139,18 @@ def pool(rows: int) -> Task:
     x = rng.random((rows, DIM), dtype=np.float32)
     z = rng.random((rows, DIM), dtype=np.float32)
     target = rng.random((1, DIM + 1), dtype=np.float32)
-    y = x @ target[:, :-1].T + target[:, -1]
-    data = tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
+    slopes = target[:, :-1]
+    bias = target[:, -1]
+    y = x @ slopes.T + bias
+    data = tasks.Pool(
+        learner_x=x,
+        teacher_x=z,
+        labels=y,
+        teacher_target=target,
+        learner_target=target,
+        test_x=x[:100].copy(),
+        test_labels=y[:100].copy(),
+    )
     return tasks.from_pool("pool", data, losses.squared, beta=100.0)
 
 
@@ -136,7 +168,10 @@ def endless(task: Task, lanes: int) -> Session:
 
 
 def _point(
-    task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None
+    task: Task,
+    lanes: int,
+    limits: _limits.Limits,
+    first: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Measure the speed at a number of lanes, and its bounds.
 
@@ -145,7 +180,10 @@ def _point(
     session = endless(task, lanes)
     # With the lanes that pad the program.
     lanes = session.numbers.lanes.lr.size
-    cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)
+    if first:
+        cost = _limits.Cost(**first["cost"])
+    else:
+        cost = _limits.cost(session, EVERY)
     seconds = _seconds_per_step(session)
     bounds = _limits.bounds(limits, cost, lanes)
     nearest = max(bounds, key=lambda reason: bounds[reason])
@@ -173,7 +211,8 @@ def _seconds_per_step(session: Session) -> float:
         best = min(best, took / intervals)
         total += took
         # The next block should take a third of the time, so that there are about three.
-        intervals = int(np.clip(ENOUGH / 3 / took * intervals, 1, BLOCK))
+        fitting = ENOUGH / 3 / took * intervals
+        intervals = int(np.clip(fitting, 1, BLOCK))
     return best / EVERY
 
 
@@ -190,7 +229,11 @@ def _start_child(*arguments: str) -> "subprocess.Popen[str]":
         environment["JAX_PLATFORMS"] = "cpu"
     command = [sys.executable, "-m", "ital.bench._child", *arguments]
     return subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        command,
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
 
 
@@ -212,11 +255,17 @@ def _together(workers: int, seconds: float = 2.0) -> float:
             assert child.stdin is not None
             child.stdin.write(f"{seconds}\n")
             child.stdin.flush()
-        return sum(json.loads(child.communicate()[0])["steps_per_second"] for child in children)
+        return sum(_reported_speed(child) for child in children)
     finally:
         for child in children:
             child.kill()
             child.wait()
+
+
+def _reported_speed(child: "subprocess.Popen[str]") -> float:
+    """Wait for the end of a process; return the steps per second that it prints."""
+    out, _ = child.communicate()
+    return json.loads(out)["steps_per_second"]
 
 
 def memory(rows: int) -> dict[str, Any]:
@@ -243,9 +292,12 @@ def memory(rows: int) -> dict[str, Any]:
 
 def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
     """Add the memory that a pool needs beyond an almost empty one."""
-    above = {**full, "above_empty_bytes": full["peak_bytes"] - empty["peak_bytes"]}
-    if full["device_peak_bytes"] is not None:
-        above["device_above_empty_bytes"] = full["device_peak_bytes"] - empty["device_peak_bytes"]
+    above = dict(full)
+    above["above_empty_bytes"] = full["peak_bytes"] - empty["peak_bytes"]
+    # A CPU reports no memory of a device.
+    on_device = full["device_peak_bytes"]
+    if on_device is not None:
+        above["device_above_empty_bytes"] = on_device - empty["device_peak_bytes"]
     return above
 
 
@@ -260,20 +312,12 @@ def main(as_json: bool, out: Path | None) -> None:
         InputError: The folder cannot be made, or a process failed.
     """
     if out is not None:
-        check_writable(out)
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write to {out}: {error.strerror or error}") from None
+        _make_folder(out)
     report = measure(lambda line: print(line, file=sys.stderr))
     text = json.dumps(report, indent=1)
-    files = []
+    files: list[Path] = []
     if out is not None:
-        from ital import figures
-        from ital.tools.files import write
-
-        write(out / "scaling.json", text.encode())
-        files = [out / "scaling.json", *figures.save(figures.plot_scaling(report), out / "scaling")]
+        files = _write_files(out, text, report)
     if as_json:
         print(text)
         return
@@ -282,46 +326,78 @@ def main(as_json: bool, out: Path | None) -> None:
         print(file)
 
 
+def _make_folder(out: Path) -> None:
+    """Make the folder for the files before the measurements: a fault there would lose them."""
+    check_writable(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"cannot write to {out}: {reason}") from None
+
+
+def _write_files(out: Path, text: str, report: Mapping[str, Any]) -> list[Path]:
+    """Write the report and its figure; return the files."""
+    from ital import figures
+
+    data = out / "scaling.json"
+    write(data, text.encode())
+    figure = figures.plot_scaling(report)
+    return [data, *figures.save(figure, out / "scaling")]
+
+
 def _print(report: Mapping[str, Any]) -> None:
     """Print the report as tables."""
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
-    table = Table(title=f"Scaling on {report['device']}", title_justify="left")
-    for column in ("", "steps/s", "step of all lanes", "nearest bound", "distance"):
-        table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
-
-    def add(
-        title: str,
-        points: Iterable[Mapping[str, Any]],
-        describe: Callable[[Mapping[str, Any]], str],
-    ) -> None:
-        for point in points:
-            step = f"{1e6 * point['seconds_per_step']:,.0f} µs"
-            speed = _thousands(point["steps_per_second"])
-            table.add_row(
-                f"{title}, {describe(point)}",
-                speed,
-                step,
-                point["bound"],
-                f"{point['distance']:.1f}×",
-            )
-        table.add_section()
-
-    for name, points in report["lanes"].items():
-        add(name, points, lambda point: f"{point['lanes']} lanes")
-    add("pool, 160 lanes", report["rows"], lambda point: f"{point['rows']:,} rows")
-    console.print(table)
+    console.print(_table_of_speeds(report))
     for point in report["workers"]:
+        processes = _processes_in_words(point["workers"])
         speed = _thousands(point["steps_per_second"])
-        console.print(f"{_processes_in_words(point['workers'])}: {speed} steps/s together")
+        console.print(f"{processes}: {speed} steps/s together")
     for point in report["memory"]:
-        pool_bytes = point["pool_bytes"]
-        views = f"both views {pool_bytes / 2**20:,.0f} MiB"
-        share = point["above_empty_bytes"] / pool_bytes
-        line = f"{point['rows']:,} rows × {DIM}, {views}: peak {share:.2f}×"
-        if "device_above_empty_bytes" in point:
-            share_of_device = point["device_above_empty_bytes"] / pool_bytes
-            line += f", on the device {share_of_device:.2f}×"
-        console.print(f"{line} of that above an empty run")
+        console.print(_memory_in_words(point))
+
+
+def _table_of_speeds(report: Mapping[str, Any]) -> "Table":
+    """Return the table of the series by lanes and by rows, a section for each."""
+    from rich.table import Table
+
+    table = Table(title=f"Scaling on {report['device']}", title_justify="left")
+    table.add_column("")
+    table.add_column("steps/s", justify="right")
+    table.add_column("step of all lanes", justify="right")
+    table.add_column("nearest bound")
+    table.add_column("distance", justify="right")
+    for name, points in report["lanes"].items():
+        for point in points:
+            table.add_row(f"{name}, {point['lanes']} lanes", *_cells_of(point))
+        table.add_section()
+    for point in report["rows"]:
+        table.add_row(f"pool, 160 lanes, {point['rows']:,} rows", *_cells_of(point))
+    return table
+
+
+def _cells_of(point: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return speed, time of a step, nearest bound and distance from it, in words."""
+    microseconds = 1e6 * point["seconds_per_step"]
+    return (
+        _thousands(point["steps_per_second"]),
+        f"{microseconds:,.0f} µs",
+        point["bound"],
+        f"{point['distance']:.1f}×",
+    )
+
+
+def _memory_in_words(point: Mapping[str, Any]) -> str:
+    """Say how much memory a pool needs, as a multiple of its own bytes."""
+    pool_bytes = point["pool_bytes"]
+    mebibytes = pool_bytes / 2**20
+    share = point["above_empty_bytes"] / pool_bytes
+    size = f"{point['rows']:,} rows × {DIM}, both views {mebibytes:,.0f} MiB"
+    line = f"{size}: peak {share:.2f}×"
+    if "device_above_empty_bytes" in point:
+        share_of_device = point["device_above_empty_bytes"] / pool_bytes
+        line += f", on the device {share_of_device:.2f}×"
+    return f"{line} of that above an empty run"

@@ -98,38 +98,18 @@ def grid(
     Raises:
         InputError: if the size, the probabilities or the cells are not valid.
     """
-    if isinstance(size, tuple):
-        rows, columns = size
-    else:
-        rows = columns = size
-    if rows < 1 or columns < 1:
-        raise InputError(f"a grid needs at least one cell, not size {size}")
-    if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
-        raise InputError(
-            f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1"
-        )
+    rows, columns = _checked_shape(size)
+    _check_slip(slip, death)
     number = numbered(rows, columns, walls)
     if number.max() < 0:
         raise InputError("a grid needs at least one cell without a wall")
-    states = int(number.max()) + 1
     ends = _goal_states(goals, number)
-    bumps, towards = _straight_moves(number)
-    moves = _GridMoves(
-        states=states,
-        columns=columns,
-        slip=slip,
-        own_way=1.0 - death - 3 * slip,
-        has_walls=bool(walls),
-        bumps=bumps,
-        towards=towards,
-        has_ends=bool(ends),
-        is_end=np.isin(np.arange(states), ends),
-    )
+    moves = _moves_on_grid(number, ends, slip, own_way=1.0 - death - 3 * slip)
     eliminate = None
     if not walls:  # with walls, rows of cells are not blocks of one size
         eliminate = moves.eliminate
     return Dynamics(
-        states,
+        states=moves.states,
         actions=4,
         expect=moves.expect,
         leave=moves.leave,
@@ -141,6 +121,25 @@ def grid(
         columns=columns,
         goals=ends,
     )
+
+
+def _checked_shape(size: int | tuple[int, int]) -> tuple[int, int]:
+    """Return the numbers of rows and columns; raise InputError for a grid without cells."""
+    if isinstance(size, tuple):
+        rows, columns = size
+    else:
+        rows = columns = size
+    if rows < 1 or columns < 1:
+        raise InputError(f"a grid needs at least one cell, not size {size}")
+    return rows, columns
+
+
+def _check_slip(slip: float, death: float) -> None:
+    """Raise InputError unless the ways that an action may go are probabilities."""
+    if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
+        raise InputError(
+            f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1"
+        )
 
 
 # Compared by identity: it holds arrays, and equal grids are one object anyway.
@@ -176,20 +175,24 @@ class _GridMoves:
             # On a GPU sweeps are unrolled; slices would compile for minutes.
             moved = [u[to] for to in self.towards]
         else:
-            moved = [
-                jnp.where(bump, u, self._beside(u, way)) for way, bump in enumerate(self.bumps)
-            ]
-        return self._unless_ended(jnp.stack(self._slipping(moved)))
+            moved = [self._moved(u, way) for way in range(4)]
+        by_action = self._slipping(moved)
+        return self._unless_ended(jnp.stack(by_action))
 
     def leave(self, state: Array, weights: Array) -> Array:
         """Return the transitions from a state with actions weighted by ``weights`` (S,)."""
-        ways = zip(jnp.asarray(self.towards), self._slipping(weights), strict=True)
+        towards = jnp.asarray(self.towards)
+        by_way = self._slipping(weights)
         cells = jnp.arange(self.states)
-        arriving = [jnp.where(cells == to[state], way, 0.0) for to, way in ways]
+        arriving = [
+            jnp.where(cells == to[state], weight, 0.0)
+            for to, weight in zip(towards, by_way, strict=True)
+        ]
         left = functools.reduce(jnp.add, arriving)
         if not self.has_ends:
             return left
-        return jnp.where(jnp.asarray(self.is_end)[state], 0.0, left)
+        has_ended = jnp.asarray(self.is_end)[state]
+        return jnp.where(has_ended, 0.0, left)
 
     def walk(self, weights: Array) -> tuple[Operator, Operator]:
         """Return v ↦ P_w v and v ↦ v P_w."""
@@ -199,8 +202,14 @@ class _GridMoves:
     def eliminate(self, weights: Array) -> tuple[Operator, Operator]:
         """Return v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹."""
         ahead, back = self._diagonals(weights)
-        by_rows = functools.partial(_eliminate, self.columns)
-        return functools.partial(by_rows, ahead), functools.partial(by_rows, back)
+        return (
+            functools.partial(_eliminate, self.columns, ahead),
+            functools.partial(_eliminate, self.columns, back),
+        )
+
+    def _moved(self, v: Array, way: int) -> Array:
+        """Return v at the cell that a straight move leads to."""
+        return jnp.where(self.bumps[way], v, self._beside(v, way))
 
     def _beside(self, v: Array, way: int) -> Array:
         """Return v at the neighbour in one direction, arbitrary where there is none.
@@ -211,16 +220,19 @@ class _GridMoves:
         if self.has_walls or not on_cpu():
             return v[..., self.towards[way]]
         # Rows above and below the grid let the slice begin in either direction.
-        padding = [(0, 0)] * (v.ndim - 1) + [(self.columns, self.columns)]
-        padded = jnp.pad(v, padding)
-        offset = (-self.columns, self.columns, -1, 1)[way]
-        first = self.columns + offset
+        row = self.columns
+        other_axes = [(0, 0)] * (v.ndim - 1)
+        padded = jnp.pad(v, [*other_axes, (row, row)])
+        offsets = (-row, row, -1, 1)
+        first = row + offsets[way]
         return padded[..., first : first + self.states]
 
     def _slipping(self, straight: Any) -> list[Array]:
         """Combine the four straight moves into actions that sometimes slip."""
         anywhere = self.slip * functools.reduce(jnp.add, straight)
-        return [(self.own_way - self.slip) * way + anywhere for way in straight]
+        # The own way is among "anywhere" already, so only the rest is added.
+        rest = self.own_way - self.slip
+        return [rest * way + anywhere for way in straight]
 
     def _unless_ended(self, values: Array) -> Array:
         """Return the values, 0 in goals."""
@@ -230,24 +242,55 @@ class _GridMoves:
 
     def _diagonals(self, weights: Array) -> tuple[list[Array], list[Array]]:
         """Return P_w and its transpose: the weight of the cell itself, then of those around it."""
-        ways = self._slipping(self._unless_ended(weights))
-        bumps = self.bumps
-        stopped = [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)]
+        weights = self._unless_ended(weights)
+        by_way = list(zip(self.bumps, self._slipping(weights), strict=True))
+        stopped = [jnp.where(bump, weight, 0.0) for bump, weight in by_way]
         stays = functools.reduce(jnp.add, stopped)
-        goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
-        # From the cell above one comes by going down.
-        opposites = [goes[way] for way in OPPOSITE]
-        comes = [
-            jnp.where(bumps[way], 0.0, self._beside(from_there, way))
-            for way, from_there in enumerate(opposites)
-        ]
+        goes = [jnp.where(bump, 0.0, weight) for bump, weight in by_way]
+        comes = [self._coming(goes, way) for way in range(4)]
         return [stays, *goes], [stays, *comes]
+
+    def _coming(self, goes: list[Array], way: int) -> Array:
+        """Return the weight with which one comes from the neighbour in one direction."""
+        # From the cell above one comes by going down.
+        from_there = goes[OPPOSITE[way]]
+        return jnp.where(self.bumps[way], 0.0, self._beside(from_there, way))
 
     def _times(self, diagonals: list[Array], v: Array) -> Array:
         """Return Pv for the diagonals of P."""
-        stays, *reads = diagonals
-        read = [weight * self._beside(v, way) for way, weight in enumerate(reads)]
+        stays, *around = diagonals
+        read = [weight * self._beside(v, way) for way, weight in enumerate(around)]
         return functools.reduce(jnp.add, read, stays * v)
+
+
+def _moves_on_grid(
+    number: np.ndarray,
+    ends: tuple[int, ...],
+    slip: float,
+    own_way: float,
+) -> _GridMoves:
+    """Return the moves between the numbered cells of a grid.
+
+    Args:
+        number: the state of each cell (rows, columns), −1 for walls.
+        ends: the states of the goals.
+        slip: probability of moving in each other direction.
+        own_way: probability of moving in the direction of the action.
+    """
+    _, columns = number.shape
+    states = int(number.max()) + 1
+    bumps, towards = _straight_moves(number)
+    return _GridMoves(
+        states=states,
+        columns=columns,
+        slip=slip,
+        own_way=own_way,
+        has_walls=bool((number < 0).any()),
+        bumps=bumps,
+        towards=towards,
+        has_ends=bool(ends),
+        is_end=np.isin(np.arange(states), ends),
+    )
 
 
 def numbered(rows: int, columns: int, walls: Sequence[Cell]) -> np.ndarray:
@@ -318,7 +361,8 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
     cells = jnp.arange(size)
     identity = jnp.eye(size, dtype=right.dtype)
     blocks = [diagonal.reshape(rows, size) for diagonal in diagonals]
-    rights = jnp.moveaxis(right.reshape(-1, rows, size), 0, 1)  # (rows, right-hand sides, size)
+    by_side = right.reshape(-1, rows, size)
+    rights = jnp.moveaxis(by_side, 0, 1)  # (rows, right-hand sides, size)
 
     def pivot(k: Array, block: Array) -> Array:
         """Do one round of Gauss–Jordan in place.
@@ -327,21 +371,26 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
         """
         is_pivot = cells == k
         row = jnp.where(is_pivot, 1.0, block[k]) / block[k, k]
-        others = jnp.where(is_pivot, 0.0, block) - block[:, k, None] * row
+        column = block[:, k, None]
+        others = jnp.where(is_pivot, 0.0, block) - column * row
         return jnp.where(is_pivot[:, None], row, others)
 
     def down(above: tuple[Array, Array], row: tuple[list[Array], Array]) -> tuple[Any, Any]:
         """Eliminate the row above: from (Gᵢ₋₁, yᵢ₋₁) and the diagonals of row i to (Gᵢ, yᵢ)."""
         passed_on, solved = above
-        (stays, from_above, from_below, left, right), b = row
+        diagonals_of_row, b = row
+        stays, from_above, from_below, left, right = diagonals_of_row
         within = (
             identity * (1 - stays)
             - jnp.roll(identity, 1, 1) * left
             - jnp.roll(identity, -1, 1) * right
         )
-        inverse = jax.lax.fori_loop(0, size, pivot, within - passed_on * from_above)
-        solved = jnp.matmul(b + from_above * solved, inverse, precision=HIGHEST)
-        return (from_below[:, None] * inverse, solved), (from_below[:, None] * inverse, solved)
+        remaining = within - passed_on * from_above
+        inverse = jax.lax.fori_loop(0, size, pivot, remaining)
+        known = b + from_above * solved
+        solved = jnp.matmul(known, inverse, precision=HIGHEST)
+        eliminated = (from_below[:, None] * inverse, solved)
+        return eliminated, eliminated
 
     def up(below: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         """Insert the row below: xᵢ = yᵢ + Gᵢxᵢ₊₁."""
@@ -396,6 +445,37 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         InputError: if the table has another shape or holds no probabilities.
     """
     p = real("transitions", transitions)
+    _check_probabilities(p)
+    survival = p.sum(axis=2)  # the probability of not dying, by action and state
+    largest = 1.0
+    if survival.max() < 1 - ROUNDING:
+        largest = float(survival.max())
+    is_even = bool(np.ptp(survival) < ROUNDING)
+
+    actions, states, _ = p.shape
+    is_linked = np.any(p > 0, axis=0)  # whether any action leads from a state to another (S, S)
+    successors = is_linked.sum(axis=1)
+    predecessors = is_linked.sum(axis=0)
+    degree = int(max(successors.max(), predecessors.max()))
+    if states >= FEWEST_SPARSE and 16 * degree <= states:
+        return _sparse(p, is_linked, degree, largest, is_even)
+
+    def table() -> Array:
+        # Converted when it is traced: the precision may change after the table was made.
+        return jnp.asarray(p, jnp.result_type(float))
+
+    def expect(u: Array) -> Array:
+        return jnp.matmul(table(), u, precision=HIGHEST)
+
+    def leave(state: Array, weights: Array) -> Array:
+        from_state = table()[:, state]  # (A, S)
+        return jnp.einsum("a,at->t", weights, from_state, precision=HIGHEST)
+
+    return Dynamics(states, actions, expect, leave, largest, is_even)
+
+
+def _check_probabilities(p: np.ndarray) -> None:
+    """Raise InputError unless a table (A, S, S) holds probabilities that sum to at most 1."""
     is_table = p.ndim == 3 and p.shape[1] == p.shape[2]
     if not is_table or p.size == 0:
         raise InputError(
@@ -403,36 +483,13 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         )
     if not np.isfinite(p).all() or (p < 0).any():
         raise InputError("transitions hold values that are not probabilities")
-    survival = p.sum(axis=2)  # the probability of not dying, by action and state
+    survival = p.sum(axis=2)
     if (survival > 1 + ROUNDING).any():
         action, state = np.unravel_index(np.argmax(survival), survival.shape)
         raise InputError(
             f"transitions of action {action} in state {state} sum to {survival.max():g}, "
             "more than 1"
         )
-    largest = 1.0
-    if survival.max() < 1 - ROUNDING:
-        largest = float(survival.max())
-    is_even = bool(np.ptp(survival) < ROUNDING)
-
-    is_linked = np.any(p > 0, axis=0)  # whether any action leads from a state to another (S, S)
-    successors = is_linked.sum(axis=1)
-    predecessors = is_linked.sum(axis=0)
-    degree = int(max(successors.max(), predecessors.max()))
-    if len(is_linked) >= FEWEST_SPARSE and 16 * degree <= len(is_linked):
-        return _sparse(p, is_linked, degree, largest, is_even)
-
-    def table() -> Array:
-        return jnp.asarray(p, jnp.result_type(float))
-
-    def expect(u: Array) -> Array:
-        return jnp.matmul(table(), u, precision=HIGHEST)
-
-    def leave(state: Array, weights: Array) -> Array:
-        return jnp.einsum("a,at->t", weights, table()[:, state], precision=HIGHEST)
-
-    actions, states, _ = p.shape
-    return Dynamics(states, actions, expect, leave, largest, is_even)
 
 
 def _sparse(
@@ -448,13 +505,11 @@ def _sparse(
     states that are not linked: their probability is 0.
     """
     states = len(is_linked)
-    successors = _linked_states(is_linked, degree)  # (S, degree)
+    backwards = p.swapaxes(1, 2)
+    successors = _linked_states(is_linked, degree)
     predecessors = _linked_states(is_linked.T, degree)
-    # The probabilities of the listed transitions, (A, S, degree).
-    leads = np.take_along_axis(p, successors[None], axis=2)
-    leads *= np.take_along_axis(is_linked, successors, axis=1)
-    comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
-    comes *= np.take_along_axis(is_linked.T, predecessors, axis=1)
+    leads = _listed(p, is_linked, successors)
+    comes = _listed(backwards, is_linked.T, predecessors)
 
     def probabilities(lists: np.ndarray) -> Array:
         return jnp.asarray(lists, jnp.result_type(float))
@@ -463,8 +518,11 @@ def _sparse(
         return jnp.sum(probabilities(leads) * u[successors], axis=-1)
 
     def leave(state: Array, weights: Array) -> Array:
-        ways = jnp.matmul(weights, probabilities(leads)[:, state], precision=HIGHEST)
-        return jnp.zeros(states, ways.dtype).at[jnp.asarray(successors)[state]].add(ways)
+        from_state = probabilities(leads)[:, state]  # (A, degree)
+        ways = jnp.matmul(weights, from_state, precision=HIGHEST)
+        nowhere = jnp.zeros(states, ways.dtype)
+        reached = jnp.asarray(successors)[state]
+        return nowhere.at[reached].add(ways)
 
     def walk(weights: Array) -> tuple[Operator, Operator]:
         going = jnp.sum(weights[..., None] * probabilities(leads), axis=0)
@@ -487,6 +545,13 @@ def _linked_states(is_linked: np.ndarray, degree: int) -> np.ndarray:
     return linked_first[:, :degree].astype(np.int32)
 
 
+def _listed(p: np.ndarray, is_linked: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Return the probabilities (A, S, degree) of the listed transitions, 0 for the padding."""
+    listed = np.take_along_axis(p, states[None], axis=2)
+    listed *= np.take_along_axis(is_linked, states, axis=1)
+    return listed
+
+
 def following(dynamics: Dynamics, policy: Array) -> Array:
     """Return P_π (S, S), the transitions under ``policy`` (A, S): row s is for state s.
 
@@ -497,4 +562,5 @@ def following(dynamics: Dynamics, policy: Array) -> Array:
     Returns:
         The table.
     """
-    return jax.vmap(dynamics.leave, in_axes=(0, 1))(jnp.arange(dynamics.states), policy)
+    leave_all = jax.vmap(dynamics.leave, in_axes=(0, 1))
+    return leave_all(jnp.arange(dynamics.states), policy)

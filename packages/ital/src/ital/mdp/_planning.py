@@ -94,7 +94,8 @@ def bellman(
     Returns:
         V (S,) and Q (A, S).
     """
-    q = dynamics.expect(reward + planning.discount * values)
+    worth = reward + planning.discount * values  # of entering each state
+    q = dynamics.expect(worth)
     values = soft_maximum(planning.sharpness, q)
     if dynamics.goals:  # a soft maximum of zeros is not zero
         values = jnp.where(dynamics.ended(), 0.0, values)
@@ -107,8 +108,10 @@ def soft_maximum(k: float, q: Array) -> Array:
     It goes action by action, so that the compiler fuses a whole sweep into one pass.
     """
     largest = functools.reduce(jnp.maximum, q)
+    # Without the largest value, the exponential would overflow.
     powers = [jnp.exp(k * (action - largest)) for action in q]
-    return largest + jnp.log(functools.reduce(jnp.add, powers)) / k
+    total = functools.reduce(jnp.add, powers)
+    return largest + jnp.log(total) / k
 
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
@@ -220,14 +223,23 @@ def _sweep(
     def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         sweeps, _, values = state
         better = sweep(values)
-        return sweeps + 1, jnp.max(jnp.abs(better - values)), better
+        change = jnp.max(jnp.abs(better - values))
+        return sweeps + 1, change, better
 
     if blindly:
-        # On an accelerator a loop's rounds cost launches, so it is unrolled.
         values = jax.lax.fori_loop(
-            0, blindly, lambda _, values: sweep(values), values, unroll=not on_cpu()
+            0,
+            blindly,
+            lambda _, values: sweep(values),
+            values,
+            # On an accelerator a loop's rounds cost launches.
+            unroll=not on_cpu(),
         )
-    start = (jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values)
+    start = (
+        jnp.full((), blindly),
+        jnp.full((), jnp.inf, values.dtype),  # no change is known yet
+        values,
+    )
     _, _, values = jax.lax.while_loop(unfinished, another, start)
     return _solution(dynamics, planning, reward, values)
 
@@ -277,12 +289,12 @@ def _improve(
         # The maximum is taken off before k multiplies: values may be large.
         advantage = q - jnp.max(q, axis=0)
         soft_greedy = jax.nn.softmax(planning.sharpness * advantage, axis=0)
-        better = state.values + onward(dynamics, planning, soft_greedy).ahead(change)
+        solvers = onward(dynamics, planning, soft_greedy)
         return _Improved(
+            values=state.values + solvers.ahead(change),
             rounds=state.rounds + 1,
             error=jnp.max(jnp.abs(change)),
             error_before=state.error,
-            values=better,
         )
 
     unknown = jnp.full((), jnp.inf, values.dtype)
@@ -359,7 +371,10 @@ def solver(
             table = table.T
         return geometric_solve(table, v, rate, tolerance)
 
-    return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
+    return Onward(
+        ahead=functools.partial(solve, back=False),
+        back=functools.partial(solve, back=True),
+    )
 
 
 def cheapest_way(
@@ -384,7 +399,9 @@ def cheapest_way(
             return "walk"
         return "table"
     doublings, remaining = _cheapest_split(rate, tolerance, states, rows)
-    work = {"table": states * (doublings * (states + rows) + (remaining - 1) * rows)}
+    of_doublings = doublings * (states + rows)
+    of_terms = (remaining - 1) * rows
+    work = {"table": states * (of_doublings + of_terms)}
     if dynamics.walk:
         work["walk"] = 6 * dynamics.degree * terms * rows
     if dynamics.eliminate:
@@ -421,8 +438,12 @@ def _series(apply: Operator, right: Array, terms: int) -> Array:
     most_unrolled = MOST_UNROLLED
     if on_cpu():
         most_unrolled = MOST_UNROLLED_ON_CPU
+
+    def one_more_term(_: Array, solution: Array) -> Array:
+        return right + apply(solution)
+
     unroll = terms <= most_unrolled
-    return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
+    return jax.lax.fori_loop(1, terms, one_more_term, right, unroll=unroll)
 
 
 def _terms(rate: float, tolerance: float) -> int:
@@ -455,8 +476,10 @@ def _cheapest_split(
         return math.ceil(needed / 2**doublings)
 
     def work(doublings: int) -> int:
+        # A doubling multiplies the rows and the table, a term the rows alone.
         of_doublings = doublings * (states + rows + 2 * per_call)
-        return of_doublings + (terms_after(doublings) - 1) * (rows + per_call)
+        of_terms = (terms_after(doublings) - 1) * (rows + per_call)
+        return of_doublings + of_terms
 
     most_doublings = math.ceil(math.log2(needed))
     doublings = min(range(most_doublings + 1), key=work)
@@ -489,12 +512,14 @@ def expected_return(
     actions = jnp.arange(q.shape[0])
     is_best = actions[:, None] == jnp.argmax(q, axis=0)
     greedy = is_best.astype(reward.dtype)  # probabilities of the actions (A, S)
-    next_reward = jnp.sum(greedy * dynamics.expect(reward), axis=0)
+    by_action = dynamics.expect(reward)  # the mean reward of the next state (A, S)
+    next_reward = jnp.sum(greedy * by_action, axis=0)
     discount = 1.0
     if dynamics.survival >= 1:
         discount = planning.discount
     rate = discount * dynamics.survival
-    returns = solver(dynamics, discount * greedy, rate, 1e-9).ahead(next_reward)
+    solvers = solver(dynamics, discount * greedy, rate, tolerance=1e-9)
+    returns = solvers.ahead(next_reward)
     if not starts and dynamics.goals:
         starts = tuple(np.flatnonzero(~dynamics.ended()).tolist())
     if starts:

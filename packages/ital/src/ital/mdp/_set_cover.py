@@ -9,16 +9,15 @@ Where a and b are equally good, both are shown somewhere, and the two half-space
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ital.errors import InputError
 from ital.mdp._dynamics import Dynamics, following, real, tabular
+from ital.tools.platform import double_precision
 
 EQUAL = 1e-6  # normals that differ by less are one; float32 tables are this exact
 MOST_ROUNDS = 1000
@@ -87,16 +86,7 @@ def set_cover(
         p = real("transitions", transitions)
     dynamics = tabular(p)
     states = dynamics.states
-    encoded = np.eye(states)
-    if features is not None:
-        encoded = real("features", features)
-    target = real("weights", weights)
-    has_rows = encoded.ndim == 2 and len(encoded) == states
-    if not has_rows or target.shape != encoded.shape[1:]:
-        raise InputError(
-            f"features have shape {encoded.shape} and weights {target.shape}, "
-            f"expected ({states}, d) and (d,)"
-        )
+    encoded, target = _checked_reward(features, weights, states)
     if not (discount >= 0 and discount * dynamics.survival < 1):
         raise InputError(
             f"the discount must be below 1 unless every step can end in death, not {discount}"
@@ -113,10 +103,33 @@ def set_cover(
     normals = half_spaces(counts, optimal)
     constraints = irredundant(normals[from_states])
     candidates = trajectories(p, optimal, length, from_states, rollouts, seed)
-    # Whether each candidate reveals each constraint (candidates, m).
-    reveals = np.array([_matches(constraints, revealed(normals, [one])) for one in candidates])
-    demonstrations = [candidates[i] for i in _greedy_cover(reveals)]
-    return Cover(demonstrations, constraints, policy, optimal, normals, candidates)
+    return Cover(
+        demonstrations=_covering(candidates, normals, constraints),
+        constraints=constraints,
+        policy=policy,
+        optimal=optimal,
+        normals=normals,
+        candidates=candidates,
+    )
+
+
+def _checked_reward(
+    features: ArrayLike | None,
+    weights: ArrayLike,
+    states: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features (S, d) and their weights (d,); raise InputError if they do not fit."""
+    encoded = np.eye(states)
+    if features is not None:
+        encoded = real("features", features)
+    target = real("weights", weights)
+    has_rows = encoded.ndim == 2 and len(encoded) == states
+    if not has_rows or target.shape != encoded.shape[1:]:
+        raise InputError(
+            f"features have shape {encoded.shape} and weights {target.shape}, "
+            f"expected ({states}, d) and (d,)"
+        )
+    return encoded, target
 
 
 def _checked_starts(starts: Sequence[int] | None, states: int) -> np.ndarray:
@@ -141,11 +154,15 @@ def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float)
         The actions (S,).
     """
     policy = np.zeros(transitions.shape[1], int)
+    # With the reward as the only feature, the expected features are Q.
+    as_feature = reward[:, None]
     for _ in range(MOST_ROUNDS):
-        q = feature_counts(transitions, reward[:, None], policy, discount)[..., 0]
+        counts = feature_counts(transitions, as_feature, policy, discount)
+        q = counts[..., 0]  # (A, S)
         # Rounding must not decide between equally good actions, or the policy would never settle.
         rounding = 1e-10 * (1 + np.abs(q).max())
-        better = np.argmax(q > q.max(axis=0) - rounding, axis=0)
+        is_best = q > q.max(axis=0) - rounding
+        better = np.argmax(is_best, axis=0)
         if np.array_equal(better, policy):
             break
         policy = better
@@ -173,7 +190,9 @@ def feature_counts(
     """
     states = len(policy)
     followed = transitions[policy, np.arange(states)]  # P_π (S, S)
-    ahead = np.linalg.solve(np.eye(states) - discount * followed, followed @ features)
+    # The features to come from each state, μ(s,π(s)), solve (I − γP_π)μ = P_πφ.
+    undiscounted = np.eye(states) - discount * followed
+    ahead = np.linalg.solve(undiscounted, followed @ features)
     return transitions @ (features + discount * ahead)
 
 
@@ -188,7 +207,8 @@ def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
         Whether each action is optimal (A, S).
     """
     q = counts @ weights
-    scale = np.linalg.norm(weights) * np.linalg.norm(counts, axis=-1).max()
+    largest_count = np.linalg.norm(counts, axis=-1).max()
+    scale = np.linalg.norm(weights) * largest_count
     return q >= q.max(axis=0) - EQUAL * scale
 
 
@@ -207,9 +227,12 @@ def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
     """
     by_state = counts.swapaxes(0, 1)  # (S, A, d)
     differences = by_state[:, :, None] - by_state[:, None]  # (S, A, A, d)
-    gaps = differences * optimal.T[:, :, None, None]
+    is_optimal = optimal.T[:, :, None, None]
+    gaps = differences * is_optimal
     lengths = np.linalg.norm(gaps, axis=-1, keepdims=True)
-    return np.where(lengths > EQUAL, gaps / np.maximum(lengths, EQUAL), 0.0)
+    # Gaps of no length stay zero: the division must not see them.
+    units = gaps / np.maximum(lengths, EQUAL)
+    return np.where(lengths > EQUAL, units, 0.0)
 
 
 def irredundant(normals: np.ndarray) -> np.ndarray:
@@ -226,16 +249,22 @@ def irredundant(normals: np.ndarray) -> np.ndarray:
     """
     from scipy.optimize import linprog
 
+    dim = normals.shape[-1]
     kept = _distinct(normals)
     for normal in list(kept):
         others = [other for other in kept if other is not normal]
         if not others:
             continue
         # The smallest ⟨w, n⟩ of all w in the cube for which the others hold.
-        found = linprog(normal, -np.array(others), np.zeros(len(others)), bounds=(-1, 1))
-        if found.fun > -EQUAL:
+        least = linprog(
+            c=normal,
+            A_ub=-np.array(others),
+            b_ub=np.zeros(len(others)),
+            bounds=(-1, 1),
+        )
+        if least.fun > -EQUAL:
             kept = others
-    return np.array(kept).reshape(-1, normals.shape[-1])
+    return np.array(kept).reshape(-1, dim)
 
 
 def trajectories(
@@ -264,13 +293,15 @@ def trajectories(
     """
     rng = np.random.default_rng(seed)
     paths: dict[bytes, np.ndarray] = {}  # by content, so that equal ones are one
+    states = optimal.shape[1]
     if starts is None:
-        starts = np.arange(optimal.shape[1])
-    for start in starts:
-        for first in np.flatnonzero(optimal[:, start]):
-            for _ in range(rollouts):
-                path = _rollout(rng, transitions, optimal, length, int(start), int(first))
-                paths.setdefault(path.tobytes(), path)
+        starts = np.arange(states)
+    for start in map(int, starts):
+        best_actions = np.flatnonzero(optimal[:, start])
+        # Every first action, as often as there are rollouts.
+        for first in np.repeat(best_actions, rollouts).tolist():
+            path = _rollout(rng, transitions, optimal, length, start, first)
+            paths.setdefault(path.tobytes(), path)
     return list(paths.values())
 
 
@@ -283,11 +314,13 @@ def _rollout(
     action: int,
 ) -> np.ndarray:
     """Draw one trajectory that begins with a given action (H, 2)."""
+    states = optimal.shape[1]
     path = [(state, action)]
     while len(path) < length:
         up_to = np.cumsum(transitions[action, state])  # probabilities of the states up to each
-        state = int(np.searchsorted(up_to, rng.random(), side="right"))
-        if state == optimal.shape[1]:
+        drawn = np.searchsorted(up_to, rng.random(), side="right")
+        state = int(drawn)
+        if state == states:
             break  # a number beyond all states is death
         best = np.flatnonzero(optimal[:, state])
         action = int(best[0])
@@ -307,9 +340,11 @@ def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.nd
     Returns:
         The distinct ones (n, d).
     """
-    states, actions = np.unique(np.concatenate(demonstrations), axis=0).T
+    dim = normals.shape[-1]
+    pairs = np.unique(np.concatenate(demonstrations), axis=0)
+    states, actions = pairs.T
     of_shown = _distinct(normals[states, actions])
-    return np.array(of_shown).reshape(-1, normals.shape[-1])
+    return np.array(of_shown).reshape(-1, dim)
 
 
 def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
@@ -332,22 +367,36 @@ def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray
     if depth < EQUAL:
         return _rewards_within_flat(normals, count, seed)
     rng = np.random.default_rng(seed)
-    w = deepest / (2 * max(1.0, float(np.linalg.norm(deepest))))
-    samples = np.empty((count, normals.shape[1]))
-    for i in range(count * THINNED):
-        # A move along a random line through w, to any point within the ball and the half-spaces.
-        gauss = rng.normal(size=len(w))
-        v = gauss / np.linalg.norm(gauss)
-        low, high = _ends_in_ball(w, v)
-        slack = normals @ w
-        speed = normals @ v
-        rising = speed > 0
-        falling = speed < 0
-        low = np.max(np.append(-slack[rising] / speed[rising], low))
-        high = np.min(np.append(-slack[falling] / speed[falling], high))
-        w = w + rng.uniform(low, high) * v
-        samples[i // THINNED] = w  # the last of these moves stays
+    # The deepest point of the cube may lie outside the ball; half of it is inside.
+    length = float(np.linalg.norm(deepest))
+    w = deepest / (2 * max(1.0, length))
+    samples = np.empty((count, len(w)))
+    for sample in samples:
+        for _ in range(THINNED):
+            w = _moved_along_a_line(w, normals, rng)
+        sample[:] = w
     return samples
+
+
+def _moved_along_a_line(
+    w: np.ndarray,
+    normals: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Move along a random line through w, to any point within the ball and the half-spaces."""
+    gauss = rng.normal(size=len(w))
+    v = gauss / np.linalg.norm(gauss)
+    low, high = _ends_in_ball(w, v)
+    slack = normals @ w
+    speed = normals @ v
+    # Going along v, one enters the half-spaces that it points into, and leaves the others.
+    is_entered = speed > 0
+    is_left = speed < 0
+    entering = -slack[is_entered] / speed[is_entered]
+    leaving = -slack[is_left] / speed[is_left]
+    low = np.max(np.append(entering, low))
+    high = np.min(np.append(leaving, high))
+    return w + rng.uniform(low, high) * v
 
 
 def _rewards_within_flat(normals: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -360,7 +409,8 @@ def _rewards_within_flat(normals: np.ndarray, count: int, seed: int) -> np.ndarr
         raise InputError("only the reward 0 agrees with these half-spaces")
     inside = normals[~is_equality] @ basis.T
     inside /= np.linalg.norm(inside, axis=1, keepdims=True)
-    return rewards_within(inside, count, seed) @ basis
+    in_subspace = rewards_within(inside, count, seed)
+    return in_subspace @ basis
 
 
 def _ends_in_ball(w: np.ndarray, v: np.ndarray) -> tuple[float, float]:
@@ -378,20 +428,27 @@ def _deepest(normals: np.ndarray) -> tuple[np.ndarray, float]:
     if not n:
         return np.zeros(d), 1.0
     # The unknowns are w and the depth x ≤ 1: maximise x with ⟨w, n⟩ ≥ x for all n.
+    weight_bounds = [(-1, 1)] * d
     found = linprog(
-        np.append(np.zeros(d), -1.0),
-        np.hstack([-normals, np.ones((n, 1))]),
-        np.zeros(n),
-        bounds=[(-1, 1)] * d + [(None, 1)],
+        c=np.append(np.zeros(d), -1.0),
+        A_ub=np.hstack([-normals, np.ones((n, 1))]),
+        b_ub=np.zeros(n),
+        bounds=[*weight_bounds, (None, 1)],
     )
-    return found.x[:d], float(found.x[-1])
+    *deepest, depth = found.x
+    return np.array(deepest), float(depth)
 
 
 def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
     """Tell whether no point of a cone is within a half-space, only on its boundary."""
     from scipy.optimize import linprog
 
-    furthest = linprog(-normal, -normals, np.zeros(len(normals)), bounds=(-1, 1))
+    furthest = linprog(
+        c=-normal,
+        A_ub=-normals,
+        b_ub=np.zeros(len(normals)),
+        bounds=(-1, 1),
+    )
     return -furthest.fun < EQUAL
 
 
@@ -404,37 +461,43 @@ def table(dynamics: Dynamics) -> np.ndarray:
     Returns:
         P(s′|s,a) as (A, S, S).
     """
-    with _float64():  # float32 would tell equally good actions apart
+    with double_precision():  # float32 would tell equally good actions apart
         # One policy for each action, which always takes it (A, A, S).
-        policies = jnp.eye(dynamics.actions)[:, :, None] * jnp.ones(dynamics.states)
-        return np.stack([np.asarray(following(dynamics, policy), float) for policy in policies])
-
-
-def _float64() -> AbstractContextManager[None]:
-    """Let JAX compute in float64 within a block."""
-    if hasattr(jax, "enable_x64"):  # from JAX 0.8 on
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # type: ignore[attr-defined]
-
-    return enable_x64()
+        each_action = jnp.eye(dynamics.actions)
+        policies = each_action[:, :, None] * jnp.ones(dynamics.states)
+        by_action = [following(dynamics, policy) for policy in policies]
+        return np.stack([np.asarray(p, float) for p in by_action])
 
 
 def _distinct(normals: np.ndarray) -> list[np.ndarray]:
     """Return the rows that are neither zero nor equal to an earlier one."""
+    dim = normals.shape[-1]
     kept: list[np.ndarray] = []
-    for normal in normals.reshape(-1, normals.shape[-1]):
+    for normal in normals.reshape(-1, dim):
         if not np.any(normal):
             continue
-        if kept and _matches(normal[None], np.array(kept)).any():
-            continue
-        kept.append(normal)
+        is_kept = kept and _matches(normal[None], np.array(kept)).any()
+        if not is_kept:
+            kept.append(normal)
     return kept
 
 
 def _matches(normals: np.ndarray, among: np.ndarray) -> np.ndarray:
     """Tell whether each normal is among the others."""
-    largest_differences = np.max(np.abs(normals[:, None] - among), axis=-1)
+    differences = np.abs(normals[:, None] - among)
+    largest_differences = np.max(differences, axis=-1)
     return np.any(largest_differences < EQUAL, axis=1)
+
+
+def _covering(
+    candidates: list[np.ndarray],
+    normals: np.ndarray,
+    constraints: np.ndarray,
+) -> list[np.ndarray]:
+    """Return few of the candidates that reveal all constraints (m, d) together."""
+    # Whether each candidate reveals each constraint (candidates, m).
+    reveals = np.array([_matches(constraints, revealed(normals, [one])) for one in candidates])
+    return [candidates[i] for i in _greedy_cover(reveals)]
 
 
 def _greedy_cover(reveals: np.ndarray) -> list[int]:
