@@ -125,7 +125,7 @@ def test_learners_with_the_same_optimiser_share_a_program():
 
 def test_every_named_optimiser_takes_a_finite_step():
     params = {"a": jnp.ones((2, 3)), "b": jnp.zeros(4)}
-    for name in learners._optimizers.NAMES:
+    for name in learners._two_step.OPTIMIZERS:
         made = learners.optimizer(name).make(jnp.asarray(0.1))
         updates, _ = made.update(jax.tree.map(jnp.ones_like, params), made.init(params), params)
         assert all(

@@ -8,28 +8,28 @@ from collections.abc import Callable
 from ital.errors import InputError
 from ital.learners._adaptive import adaptive
 from ital.learners._assuming import helpful, hostile
-from ital.learners._base import Beginning, Learner, Rule, Situation, Update
-from ital.learners._batch import batch
+from ital.learners._base import Beginning, Learner, Optimizer, Rule, Situation, Update
 from ital.learners._batch_matched import batch_matched
 from ital.learners._bayes import bayes
 from ital.learners._forgetful import aware_forgetful, forgetful
 from ital.learners._full import full
-from ital.learners._imt import imt
 from ital.learners._imt_matched import imt_matched
-from ital.learners._optimizers import Optimizer, optimizer
 from ital.learners._pedagogical import pedagogical
 from ital.learners._safe import safe
 from ital.learners._scbi import scbi
-from ital.learners._sgd import sgd
-from ital.learners._teacher_aware import teacher_aware
 from ital.learners._two_step import (
     Literal,
     awareness_step,
+    batch,
     imagine,
     imagined_choice,
     imagined_volumes,
+    imt,
     in_view,
     literal_weights,
+    optimizer,
+    sgd,
+    teacher_aware,
 )
 from ital.learners.posterior import aware_posterior, posterior
 from ital.lessons import Lesson

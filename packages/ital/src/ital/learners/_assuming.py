@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 from ital.learners._base import Learner, Situation
-from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import teacher_aware
 from ital.learners.protocols import ImagineFn
 
 

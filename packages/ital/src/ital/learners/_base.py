@@ -1,10 +1,9 @@
 """The types of a learner, and what a learner may see."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ital.learners._optimizers import Optimizer
 from ital.learners.protocols import AutoBetaFn, BeginFn, InitFn, ResolveLearnerFn, UpdateFn
 from ital.likelihoods import Likelihood
 from ital.rationality import LINEAR
@@ -69,6 +68,21 @@ class Rule(NamedTuple):
     def __repr__(self) -> str:
         module = getattr(self.update, "__module__", "")
         return f"Rule({module}.{called(self.update)})"
+
+
+class Optimizer(NamedTuple):
+    """An optimiser: code, and its rate.
+
+    Attributes:
+        name: its name, as typed.
+        make: ``make(rate)`` returns the transformation of Optax. Learners with the same function
+            share a program.
+        rate: its rate, traced; 0 for the step size of the run.
+    """
+
+    name: str
+    make: Callable[[Any], Any]
+    rate: float = 0.0
 
 
 class Situation(NamedTuple):

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from ital.errors import InputError
 from ital.gradients import add_scaled
 from ital.learners._base import Learner, Rule, Situation, Update
-from ital.learners._imt import imt
-from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import imt, teacher_aware
 from ital.lessons import Lesson
 from ital.tools import registry
 from ital.tools.types import Params

@@ -3,8 +3,7 @@
 import functools
 
 from ital.learners._base import Learner, Situation
-from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import Literal, Schedule, resolve
+from ital.learners._two_step import Literal, Schedule, resolve, teacher_aware
 
 
 def full(

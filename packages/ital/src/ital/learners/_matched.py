@@ -13,8 +13,7 @@ import jax.numpy as jnp
 
 from ital.gradients import add_scaled, squared_norm
 from ital.learners._base import Learner, Rule, Situation, Update
-from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_weights
+from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_weights, teacher_aware
 from ital.lessons import Lesson
 from ital.tools.types import Params
 

@@ -4,8 +4,7 @@ import functools
 from typing import Any
 
 from ital.learners._base import Learner, Rule, Situation, Update
-from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import AwareNumbers, Schedule
+from ital.learners._two_step import AwareNumbers, Schedule, teacher_aware
 from ital.lessons import Lesson
 from ital.steps import within_reach
 from ital.tools.types import Params

@@ -4,7 +4,7 @@
 
 The methods differ only in numbers: the literal weights a, β, and how much of the mini-batch q
 covers. :func:`update` reads from top to bottom as Algorithm 1; each function above it is one
-equation.
+equation. Below it is what fills in open numbers; the four learners come last.
 
 With an optimiser, both steps are one gradient, which is handed to it:
 Σᵢ aᵢ gᵢ(ν) + 2βη Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂). The imagined teacher still sees a learner with plain
@@ -12,6 +12,8 @@ steps: η in ν̂ and in the volumes is the step size of the run.
 """
 
 import functools
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,10 +23,14 @@ import jax.numpy as jnp
 from ital import volume as teaching_volume
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled
-from ital.learners._base import Learner, Rule, Situation, Update
-from ital.learners._optimizers import Optimizer, descend, first_state
+from ital.learners._base import Learner, Optimizer, Rule, Situation, Update
 from ital.lessons import Lesson
+from ital.tools import registry
+from ital.tools.checks import is_finite, require_whole, shown
 from ital.tools.types import Array, Bool, Int, Params, PerExample, Scalar
+
+OPTIMIZERS = ("adabelief", "adagrad", "adam", "adamw", "lion", "nadam", "radam", "rmsprop", "sgd")
+"""Optimisers that are known by name; those of Optax that need no other argument than their rate."""
 
 # β as a function of the step.
 Schedule = Callable[[Array], Array]
@@ -219,6 +225,71 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
     return Imagined(guess, at_guess, volumes, naive)
 
 
+def optimizer(given: Any) -> Optimizer | None:
+    """Return the optimiser of that name, e.g. ``adam`` or ``adam:0.001``.
+
+    Args:
+        given: a name, with its rate after a colon (the run's step size if there is none); a
+            transformation of Optax such as ``optax.adam(1e-3)``; None for no optimiser.
+
+    Returns:
+        The optimiser, or None.
+
+    Raises:
+        InputError: if there is no such optimiser, or its rate is not a positive number.
+    """
+    if given is None or isinstance(given, Optimizer):
+        return given
+    if isinstance(given, str):
+        return _named(given)
+    if callable(getattr(given, "init", None)) and callable(getattr(given, "update", None)):
+        return Optimizer("optax", _always(given))
+    # A likely slip: the constructor ``optax.adam`` in place of ``optax.adam(1e-3)``.
+    hint = "; it is a function: call it" if inspect.isfunction(given) else ""
+    raise InputError(
+        "expected an optimizer such as optax.adam(1e-3), or a name like 'adam', "
+        f"not {shown(given)}{hint}"
+    )
+
+
+def _named(text: str) -> Optimizer:
+    """Return the optimiser that is written ``name`` or ``name:rate``."""
+    import optax
+
+    name, colon, rate = text.partition(":")
+    if name not in OPTIMIZERS:
+        raise InputError(registry.nearest("optimizer", name, OPTIMIZERS))
+    make = getattr(optax, name)
+    if not colon:
+        return Optimizer(name, make)
+    value = registry.number(rate)
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(
+            f"the rate of an optimizer must be a positive number, as in {name}:0.001, not {rate!r}"
+        )
+    return Optimizer(f"{name}:{repr(value).removesuffix('.0')}", make, value)
+
+
+@functools.cache  # one object per transformation: learners that share it share a program
+def _always(transformation: Any) -> Callable[[Any], Any]:
+    return lambda rate: transformation
+
+
+def descend(
+    make: Callable[[Any], Any], rate: Array, gradient: Params, params: Params, state: Any
+) -> tuple[Params, Any]:
+    """Hand a gradient to an optimiser; return the parameters after its step, and its state."""
+    import optax
+
+    updates, state = make(rate).update(gradient, state, params)
+    return optax.apply_updates(params, updates), state
+
+
+def first_state(make: Callable[[Any], Any], params: Params) -> Any:
+    """Return the state of an optimiser before the first step; it does not depend on the rate."""
+    return make(jnp.ones(())).init(params)
+
+
 def update(
     lesson: Lesson,
     settings: AwareNumbers,
@@ -361,12 +432,100 @@ def naive(name: str, label: str, literal: Literal) -> Learner:
     return Learner(name, label, rule("imitated"), settings, resolve, labels=labels)
 
 
-def with_own(optimizer: Optimizer | None, learner: Learner, volume: str | None = None) -> Learner:
+def with_own(given: Any, learner: Learner, volume: str | None = None) -> Learner:
     """Return the two-step learner with an optimiser of its own, which is part of its name."""
-    resolve_both = functools.partial(resolve, volume=volume, optimizer=optimizer)
-    learner = learner._replace(resolve=resolve_both)
-    if optimizer is None:
+    own = optimizer(given)
+    learner = learner._replace(resolve=functools.partial(resolve, volume=volume, optimizer=own))
+    if own is None:
         return learner
-    return learner._replace(
-        name=f"{learner.name}-{optimizer.name}", label=f"{learner.label} {optimizer.name}"
+    return learner._replace(name=f"{learner.name}-{own.name}", label=f"{learner.label} {own.name}")
+
+
+def batch() -> Learner:
+    """Steps along the mean gradient of the mini-batch and ignores the choice.
+
+    Returns:
+        The learner.
+    """
+    return naive("batch", "Batch", Literal(mean=1.0))
+
+
+def sgd() -> Learner:
+    """Steps on a random example of the mini-batch and ignores the choice.
+
+    Returns:
+        The learner.
+    """
+    return naive("sgd", "SGD", Literal(bystander=1.0))
+
+
+def imt(*, optimizer: Any = None) -> Learner:
+    """Steps on the chosen example: the naive learner of iterative machine teaching.
+
+    Args:
+        optimizer: an Optax optimiser of its own, such as ``optax.adam(1e-3)``, or its name; None
+            for the run's.
+
+    Returns:
+        The learner.
+    """
+    return with_own(optimizer, naive("imt", "IMT", Literal(chosen=1.0)))
+
+
+def teacher_aware(
+    beta: float | str | Schedule | None = None,
+    *,
+    view: int | None = None,
+    beta_decay: float | None = None,
+    volume: str | None = None,
+    optimizer: Any = None,
+) -> Learner:
+    """Steps on the chosen example, then makes the teacher's choice more likely (ITAL-M).
+
+    Args:
+        beta: how rational the learner thinks the teacher is: a number (negative for an adversary),
+            a function of the step, "auto", or None for the task's.
+        view: M, the number of examples of the mini-batch that the learner sees; None for all.
+        beta_decay: the share ε that β loses per step, βₜ = β(1−ε)ᵗ; None for the task's if β is the
+            task's, else 0.
+        volume: the teaching volume that the learner imagines, "imitated" or "exact"; None for what
+            fits the teacher.
+        optimizer: an Optax optimiser of its own, such as ``optax.adam(1e-3)``, or its name; None
+            for the run's.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if an argument has a value that is not allowed.
+
+    Example:
+        >>> aware = ital.learners.teacher_aware(beta="auto", view=5)
+        >>> ital.teach("regression", learner=[ital.learners.imt(), aware])
+    """
+    _check_beta(beta, beta_decay)
+    if view is not None:
+        require_whole(view=view)
+        if view < 1:
+            raise InputError(f"view must be at least 1 example, not {view}")
+    if volume not in (None, "imitated", "exact"):
+        raise InputError(f"volume must be 'imitated' or 'exact', not {volume!r}")
+    learner = Learner(
+        name="ital" if view is None else f"ital-{view}",
+        label="ITAL" if view is None else f"ITAL {view}",
+        rule=rule(volume or "imitated"),
+        settings=AwareNumbers(Literal(chosen=1.0), beta, beta_decay, view),
+        # Its literal step reads one label; the others only say what the teacher could have chosen.
+        labels=("all", "chosen"),
     )
+    return with_own(optimizer, learner, volume)
+
+
+def _check_beta(beta: Any, beta_decay: Any) -> None:
+    """Raise InputError for a rationality or a decay that is not allowed."""
+    if isinstance(beta, str) and beta != "auto":
+        raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
+    if not (beta is None or isinstance(beta, str) or callable(beta) or is_finite(beta)):
+        raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
+    if beta_decay is not None and not (is_finite(beta_decay) and 0 <= beta_decay < 1):
+        raise InputError(f"beta_decay must lie in [0, 1), not {shown(beta_decay)}")

@@ -20,8 +20,15 @@ from ital.tasks._base import (
 from ital.tasks._encoding import Encoding
 from ital.tasks._gaussian import gaussian
 from ital.tasks._hypotheses import from_likelihoods, hypotheses
-from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
-from ital.tasks._irl_rules import Demonstrations, TrueWorld, implicit_gradients, irl_rules
+from ital.tasks._irl import (
+    Demonstrations,
+    TrueWorld,
+    implicit_gradients,
+    irl_dense,
+    irl_rules,
+    irl_sparse,
+)
+from ital.tasks._irl_own import irl, irl_tabular
 from ital.tasks._kernel import kernel
 from ital.tasks._neural import mlp
 from ital.tasks._pool import Pool, from_pool

@@ -1,33 +1,398 @@
-"""Online inverse reinforcement learning.
+"""Online inverse reinforcement learning: the learner infers the rewards that explain actions.
 
-The learner infers the reward of every state from demonstrated actions.
+From top to bottom: what the players know; rewards in a player's encoding; feedback, which is a
+plan, and the gradients of a soft policy; the likelihood of demonstrations; the rules of the task;
+worlds, on a grid or any other; and the paper's two tasks. ``_irl_own`` has maps and tables of a
+user's own.
 """
 
 import functools
-import hashlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ital import mdp
+from ital import mdp, views, volume
 from ital.errors import InputError, PrecisionWarning
-from ital.mdp import Dynamics, Planning
+from ital.gradients import HIGHEST, Gradients
+from ital.likelihoods import Evaluation, Likelihood, Quadratic, Statistics
+from ital.mdp import Dynamics, Planning, Solution
 from ital.models import Init
-from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
-from ital.tasks._irl_likelihood import reward_of
-from ital.tasks._irl_map import Cell, as_map, read_map
-from ital.tasks._irl_rules import Side, TrueWorld, irl_rules
+from ital.tasks._base import (
+    Metric,
+    Picture,
+    Rules,
+    Task,
+    TeacherSide,
+    Truth,
+    World,
+    as_float,
+)
+from ital.tasks._irl_map import Cell
 from ital.tools.checks import require_whole
-from ital.tools.types import Array
+from ital.tools.types import Array, Float, Int, PRNGKeyArray, Scalar
 
 COARSE = 0.1  # error of Q at which π ∝ exp(Q) is wrong by a tenth
+
+
+class Side(NamedTuple):
+    """What a player knows: its encoding of the states, and for the teacher log π* (A, S).
+
+    An encoding is a matrix of features (S, d). For one-hot features it is the index of each state
+    in the weights (S,), or None if they are in order.
+    """
+
+    encoding: Any
+    log_policy: Any = None
+
+
+class TrueWorld(NamedTuple):
+    """What measurements need.
+
+    Attributes:
+        reward: reward of every state (S,).
+        log_policy: log π* (A, S).
+        encoding: the learner's encoding of the states.
+    """
+
+    reward: Any
+    log_policy: Any
+    encoding: Any
+
+
+class Demonstrations(NamedTuple):
+    """A mini-batch: states, the actions shown there, and what the player knows of the world.
+
+    Attributes:
+        states: the states (B,).
+        actions: the actions shown (B,).
+        encoding: the player's encoding of the states.
+        log_policy: log π* (A, S) for the teacher, None for the learner.
+    """
+
+    states: Array
+    actions: Array
+    encoding: Any
+    log_policy: Any
+
+
+def one_hot(encoding: Any) -> bool:
+    """Tell whether the weights are the rewards, in some order."""
+    return encoding is None or encoding.ndim == 1
+
+
+def reward_of(encoding: Any, params: Array) -> Array:
+    """Return the reward of every state (S,), r(s) = features(s)·w."""
+    if encoding is None:
+        return params
+    if encoding.ndim == 1:
+        return params[encoding]
+    return jnp.matmul(encoding, params, precision=HIGHEST)
+
+
+def along_weights(encoding: Any, per_state: Array) -> Array:
+    """Return gradients (…, S) with respect to the rewards as gradients (…, d) with respect to the
+    weights.
+    """
+    if encoding is None:
+        return per_state
+    if encoding.ndim == 1:
+        return jnp.zeros_like(per_state).at[..., encoding].set(per_state)
+    return jnp.matmul(per_state, encoding, precision=HIGHEST)
+
+
+def in_encoding(encoding: Any, per_state: Array) -> Array:
+    """Return Σ_s x(s)·features(s) of numbers x (S,): the transpose of :func:`reward_of`."""
+    if encoding is None:
+        return per_state
+    if encoding.ndim == 1:
+        return jnp.zeros_like(per_state).at[encoding].set(per_state)
+    return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
+
+
+class RewardReport(NamedTuple):
+    """The learner's feedback: its estimate of every state's reward, and everything that follows
+    from it.
+
+    Attributes:
+        reward: the estimate (S,).
+        values: the resulting values V (S,).
+        q: Q (A, S).
+        losses: −log π(a|s) of each demonstration (B,).
+        gradients: the gradients (B, S) of the losses with respect to the rewards.
+    """
+
+    reward: Array
+    values: Array
+    q: Array
+    losses: Array
+    gradients: Array
+
+
+def report(
+    dynamics: Dynamics,
+    planning: Planning,
+    solution: Solution,
+    examples: Demonstrations,
+) -> RewardReport:
+    """Return the losses of demonstrations and their gradients with respect to the rewards.
+
+    The gradients differentiate the fixed point of planning implicitly. With c = P_a(s,·) −
+    Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
+    is −(I − γP_μᵀ)⁻¹c (derived in docs/explanation/irl.md).
+    """
+    log_pi = mdp.log_policy(solution.q)
+    soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)  # μ (A, S)
+    onward = mdp.onward(dynamics, planning, soft_greedy)
+
+    def surprise(state: Array, action: Array) -> Array:
+        """Return −c (S,)."""
+        probabilities = jnp.exp(log_pi[:, state])
+        is_taken = jnp.arange(dynamics.actions) == action
+        return dynamics.leave(state, probabilities - is_taken)
+
+    sources = jax.vmap(surprise)(examples.states, examples.actions)  # (B, S)
+    return RewardReport(
+        solution.reward,
+        solution.values,
+        solution.q,
+        losses=-log_pi[examples.actions, examples.states],
+        gradients=onward.back(sources),
+    )
+
+
+def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
+    """Return the losses of a report, and their gradients with respect to a player's weights."""
+    by_reward = reported.gradients  # (B, S)
+    by_weight = by_reward
+    if not one_hot(encoding):
+        by_weight = jnp.matmul(by_reward, encoding, precision=HIGHEST)  # (B, d)
+
+    # Only the norms need the gradients in the encoding: a product with v is one with its rewards.
+    def inner(v: Array) -> Array:
+        return jnp.matmul(by_reward, reward_of(encoding, v), precision=HIGHEST)
+
+    def weighted_sum(weights: Array) -> Array:
+        return in_encoding(encoding, jnp.matmul(weights, by_reward, precision=HIGHEST))
+
+    squared_norms = jnp.sum(by_weight**2, axis=1)
+    return Gradients(reported.losses, squared_norms, inner, weighted_sum)
+
+
+def implicit_gradients(
+    dynamics: Dynamics,
+    planning: Planning,
+    solution: Solution,
+    shown: Demonstrations,
+) -> Gradients:
+    """Return −log π(a|s) of each demonstration, and its gradients for the reward weights.
+
+    Args:
+        dynamics: the transitions.
+        planning: how teacher and learner plan.
+        solution: the solution of planning with the reward.
+        shown: the demonstrations, with the player's encoding.
+
+    Returns:
+        The losses and three operations on their gradients.
+    """
+    return in_weights(report(dynamics, planning, solution, shown), shown.encoding)
+
+
+class KeptActions(NamedTuple):
+    """What is kept of demonstrations: the states and the actions shown there, both (N,)."""
+
+    states: Int[Array, " N"]
+    actions: Int[Array, " N"]
+
+
+def q_gradients(dynamics: Dynamics, planning: Planning, q: Array) -> Float[Array, "A S S"]:
+    """Return ∂Q(s,a)/∂r = P_a(s,·)(I − γP_μ)⁻¹ for every action and state, with μ = softmax(kQ)."""
+    soft_greedy = jax.nn.softmax(planning.sharpness * q, axis=0)
+    # Column j of the inverse is what a reward in state j is worth from everywhere, (S, S).
+    worth = mdp.onward(dynamics, planning, soft_greedy).back(
+        jnp.eye(dynamics.states, dtype=q.dtype)
+    )
+    return jax.vmap(dynamics.expect, in_axes=1, out_axes=2)(worth)
+
+
+@functools.cache  # one object per world, so that equal tasks share one compiled program
+def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelihood:
+    """Return the likelihood of actions under the policy π ∝ exp Q of a learner who plans.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+
+    Returns:
+        The likelihood; the same object for the same arguments.
+    """
+
+    def at(params: Array, examples: Any) -> Evaluation:
+        solution = mdp.plan(dynamics, planning, reward_of(examples.encoding, params))
+        log_pi = mdp.log_policy(solution.q)  # (A, S)
+        pi = jnp.exp(log_pi)
+        of_q = along_weights(examples.encoding, q_gradients(dynamics, planning, solution.q))
+        # The gradient of −log π(a|s): the mean of those of Q under π, less its own, (A, S, D).
+        of_loss = jnp.sum(pi[:, :, None] * of_q, axis=0) - of_q
+
+        def losses(kept: KeptActions) -> Array:
+            return -log_pi[kept.actions, kept.states]
+
+        def gradients(kept: KeptActions) -> Array:
+            return of_loss[kept.actions, kept.states]
+
+        def fisher(visits: Array) -> Array:
+            """The curvature of the losses of (weighted) visits (S,), whatever was shown there."""
+            rows = (jnp.sqrt(visits * pi)[:, :, None] * of_loss).reshape(-1, of_loss.shape[-1])
+            return jnp.matmul(rows.T, rows, precision=HIGHEST)
+
+        def curvature(kept: KeptActions, weights: Array) -> Array:
+            return fisher(jnp.zeros_like(log_pi[0]).at[kept.states].add(weights))
+
+        def counted(counts: Array, wrong: Scalar) -> Quadratic:
+            # p(a) = (1 − p)·π(a|s) + p/A: the log of the mixture, and the share of it that is π.
+            right = (1 - wrong) * pi
+            mixture = right + wrong / dynamics.actions
+            share = right / mixture
+            value = -jnp.sum(counts * jnp.log(mixture))
+            gradient = jnp.sum((counts * share)[:, :, None] * of_loss, axis=(0, 1))
+            return Quadratic(value, gradient, fisher(jnp.sum(counts * share, axis=0)))
+
+        return Evaluation(losses, gradients, curvature, counted)
+
+    def keep(examples: Any) -> KeptActions:
+        return KeptActions(examples.states, examples.actions)
+
+    def empty(params: Array, kept: KeptActions) -> Array:
+        return jnp.zeros((dynamics.actions, dynamics.states), params.dtype)
+
+    def add(counts: Array, kept: KeptActions, weights: Array) -> Array:
+        return counts.at[kept.actions, kept.states].add(weights)
+
+    return Likelihood(keep, at, Statistics(empty, add, jnp.sum), mixes=True)
+
+
+@functools.cache  # equal tasks share one compiled program
+def irl_rules(  # noqa: C901
+    dynamics: Dynamics,
+    planning: Planning,
+    starts: tuple[int, ...] = (),
+) -> Rules:
+    """Return the rules of online IRL in a world.
+
+    In goals nothing is shown and no policies are compared.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        starts: the states in which the robot may start, for ``reward``; () for all but the goals.
+
+    Returns:
+        The rules; the same object for the same arguments.
+    """
+    plan = functools.partial(mdp.plan, dynamics, planning)
+    teachable = np.flatnonzero(~dynamics.ended())  # the states in which actions are shown
+
+    def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
+        return init.draw(key, world.truth.target.shape)
+
+    def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
+        """Draw states uniformly with replacement, each with an action from the teacher's policy."""
+        state_key, action_key = jax.random.split(key)
+        states = jax.random.randint(state_key, (batch_size,), 0, len(teachable))
+        if dynamics.goals:
+            states = jnp.asarray(teachable)[states]
+        log_pi = world.teacher.examples.log_policy[:, states]  # (A, B)
+        actions = jax.random.categorical(action_key, log_pi, axis=0)
+        return states, actions
+
+    def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
+        states, actions = drawn
+        return Demonstrations(states, actions, side.encoding, side.log_policy)
+
+    def feedback(params: Array, examples: Demonstrations, previous: Array) -> RewardReport:
+        reward = reward_of(examples.encoding, params)
+        solution = mdp.replan(dynamics, planning, reward, previous)
+        return report(dynamics, planning, solution, examples)
+
+    def volumes(
+        reported: RewardReport,
+        examples: Demonstrations,
+        target: Array,
+        lr: Scalar,
+    ) -> Array:
+        """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
+        target_losses = -examples.log_policy[examples.actions, examples.states]
+        imitated = in_weights(reported, examples.encoding)
+        return volume.imitated(lr, imitated.squared_norms, imitated.losses, target_losses)
+
+    def gradients(params: Array, examples: Demonstrations, reported: RewardReport) -> Gradients:
+        return in_weights(reported, examples.encoding)
+
+    def mean_over_teachable(per_state: Array) -> Array:
+        if dynamics.goals:
+            per_state = per_state[teachable]
+        return jnp.mean(per_state)
+
+    def measure(params: Array, truth: Truth) -> dict[str, Array]:
+        world = truth.test
+        reward = reward_of(world.encoding, params)
+        solution = plan(reward)
+        gap = reward - world.reward
+        # Differences of the probabilities (A, S) between the learner's policy and π*.
+        differences = jnp.abs(jnp.exp(mdp.log_policy(solution.q)) - jnp.exp(world.log_policy))
+        return {
+            "distance": jnp.linalg.norm(params - truth.target),
+            "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
+            "policy_tv": mean_over_teachable(0.5 * jnp.sum(differences, axis=0)),
+            "policy_gap": mean_over_teachable(jnp.max(differences, axis=0)),
+            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward, starts),
+        }
+
+    def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
+        reward = truth.test.reward
+        best_plan = plan(reward)
+        best = mdp.expected_return(dynamics, planning, best_plan.q, reward, starts)
+        lines = {"reward": {"reference": best}}
+        # Where all steps survive equally often, a constant added to all rewards changes no policy:
+        # demonstrations say nothing about the mean reward.
+        if dynamics.even and one_hot(truth.test.encoding):
+            mean_gap = jnp.mean(start - truth.target)
+            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(mean_gap)}
+        return lines
+
+    def first_values(start: Array, world: World) -> Array:
+        return plan(reward_of(world.learner.encoding, start)).values
+
+    def keep_values(reported: RewardReport) -> Array:
+        return reported.values
+
+    def risk(world: World) -> float:
+        learner_features = world.learner.encoding
+        if one_hot(learner_features):
+            return 0.0  # a weight per state expresses every reward
+        teacher_features = world.teacher.examples.encoding
+        return views.feature_risk(learner_features, teacher_features, world.teacher.target)
+
+    return Rules(
+        start=start,
+        draw=draw,
+        show=show,
+        feedback=feedback,
+        volumes=volumes,
+        gradients=gradients,
+        measure=measure,
+        references=references,
+        first_previous=first_values,
+        keep=keep_values,
+        risk=risk,
+        likelihood=demonstrations_likelihood(dynamics, planning),
+    )
 
 
 def from_rewards(  # noqa: PLR0913
@@ -239,139 +604,3 @@ def irl_sparse(size: int = 8) -> Task:
         title="Online IRL, sparse rewards",
         planning=Planning(sharpness=200.0),
     )
-
-
-def irl(  # noqa: PLR0913
-    rewards: ArrayLike | Path | str | None = None,
-    *,
-    goals: Sequence[Sequence[int]] = (),
-    starts: Sequence[Sequence[int]] = (),
-    slip: float = 0.06,
-    death: float = 0.02,
-    discount: float = 0.5,
-    sharpness: float = 220.0,
-    tolerance: float = 1e-6,
-    beta: float = 25000.0,
-) -> Task:
-    """Online IRL on your own map, a file or an array of rewards (--map FILE). β = 25000.
-
-    Args:
-        rewards: the reward of each cell (n, m), or a text or CSV file with them. NaN, None, "#" and
-            an empty text are walls; "1G" is a goal with reward 1, "0S" a start.
-        goals: cells in which everything ends, as (row, column), beside those marked with G.
-        starts: cells in which the robot may start, beside those marked with S; if there are none,
-            it starts anywhere. The metric ``reward`` is the mean over them.
-        slip: probability of moving in each other direction.
-        death: probability of dying in a step.
-        discount: the discount γ.
-        sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which planning stops, if rounding lets the values come so
-            close.
-        beta: β of the task.
-
-    Returns:
-        The task.
-
-    Raises:
-        InputError: if there is no map, or it is not a rectangle of numbers and walls.
-
-    Example:
-        >>> ital.teach(ital.tasks.irl([[0, 0, "1G"], [0, "#", 0]]), steps=200, seeds=5).plot()
-    """
-    if rewards is None:
-        raise InputError(
-            "task 'irl' needs a map of rewards: --map FILE, "
-            "a text or CSV file with one line per row"
-        )
-    if isinstance(rewards, Path | str):
-        drawn = read_map(rewards)
-    else:
-        drawn = as_map("the map", rewards)
-    drawn = drawn.marked(goals, starts)
-    rows, columns = drawn.rewards.shape
-    size: int | tuple[int, int] = (rows, columns)
-    if rows == columns:
-        # Grids are cached by their arguments: so a square shares the programs of irl-dense.
-        size = rows
-    free = ~np.isnan(drawn.rewards)
-    return on_grid(
-        "irl",
-        lambda rng: drawn.rewards[free],
-        size,
-        walls=drawn.walls,
-        goals=drawn.goals,
-        starts=drawn.starts,
-        slip=slip,
-        death=death,
-        beta=beta,
-        title=f"Online IRL, {rows} × {columns} map",
-        planning=Planning(discount, sharpness, tolerance),
-        settings={"map": drawn.digest(), "slip": slip, "death": death},
-    )
-
-
-def irl_tabular(
-    transitions: ArrayLike,
-    weights: ArrayLike,
-    features: ArrayLike | None = None,
-    *,
-    discount: float = 0.5,
-    sharpness: float = 220.0,
-    tolerance: float = 1e-6,
-    beta: float = 25000.0,
-    name: str = "irl-tabular",
-) -> Task:
-    """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) ·
-    ``weights`` (d,).
-
-    Args:
-        transitions: the table (A, S, S); each row sums to 1 minus the probability of dying.
-        weights: weights of the reward (d,).
-        features: features of the states (S, d); None for one weight per state.
-        discount: the discount γ.
-        sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which planning stops, if rounding lets the values come so
-            close.
-        beta: β of the task.
-        name: name of the task.
-
-    Returns:
-        The task.
-
-    Raises:
-        InputError: if shapes do not fit, or numbers are not finite.
-    """
-    dynamics = mdp.tabular(transitions)
-    target = mdp.real("weights", weights)
-    columns = dynamics.states
-    encoded = None
-    if features is not None:
-        encoded = mdp.real("features", features)
-        _check_features(name, encoded, dynamics.states)
-        columns = encoded.shape[1]
-    if target.shape != (columns,):
-        raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {(columns,)}")
-    given = [target] if encoded is None else [target, encoded]
-    if not all(np.isfinite(array).all() for array in given):
-        raise InputError(f"task {name!r}: weights and features must be finite numbers")
-    digest = hashlib.sha256()
-    for array in (transitions, *given):
-        digest.update(np.asarray(array, float).tobytes())
-    return from_rewards(
-        name,
-        lambda rng: target,
-        dynamics,
-        beta=beta,
-        title=f"Online IRL, {dynamics.states} states",
-        planning=Planning(discount, sharpness, tolerance),
-        features=encoded,
-        settings={"world": digest.hexdigest()[:16]},
-    )
-
-
-def _check_features(name: str, features: np.ndarray, states: int) -> None:
-    """Raise InputError unless there is a row of features for each state."""
-    if features.ndim != 2 or len(features) != states or features.shape[1] == 0:
-        raise InputError(
-            f"task {name!r}: features have shape {features.shape}, expected ({states}, d)"
-        )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from ital.teachers._adversarial import adversarial
 from ital.teachers._base import (
     Answers,
     Choice,
@@ -10,19 +9,20 @@ from ital.teachers._base import (
     Query,
     Teacher,
     TeacherView,
+    adversarial,
+    cooperative,
     first_largest,
     largest,
+    mixture,
+    omniscient,
+    random,
 )
 from ital.teachers._boltzmann import boltzmann
-from ital.teachers._cooperative import cooperative
 from ital.teachers._exam import exam
 from ital.teachers._imitation import imitation
 from ital.teachers._largest_error import largest_error
-from ital.teachers._mixture import mixture
-from ital.teachers._omniscient import omniscient
 from ital.teachers._pedagogical import pedagogical
 from ital.teachers._planner import planner
-from ital.teachers._random import random
 from ital.teachers._sampling import sampling
 from ital.teachers._scbi import scbi
 from ital.teachers._switching import switching

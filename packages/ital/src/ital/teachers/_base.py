@@ -1,15 +1,25 @@
-"""The types of a teacher, and what a teacher may see."""
+"""The types of a teacher, and the teachers of the paper.
 
+In this order: what a teacher sees and returns, :class:`Teacher`, the rule that the built-in
+teachers share (the argmax of weight · volume + noise), and those that need nothing but this rule
+and its numbers: cooperative, adversarial, omniscient, random, mixture.
+"""
+
+import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
+from ital.errors import InputError
 from ital.gradients import Gradients
 from ital.models import Model
 from ital.teachers.protocols import AskFn, ChooseFn, FirstMemoryFn, PrepareFn, ResolveFn, SeveralFn
 from ital.tools.pickling import reduced
 from ital.tools.platform import on_cpu
+from ital.tools.registry import number
 from ital.tools.short import short
 from ital.tools.types import Array, Bool, Int, Params, PerExample, PRNGKeyArray, Scalar
 
@@ -218,3 +228,180 @@ def largest(values: PerExample, count: int) -> Int[Array, " k"]:
         The indices (k,), that of the largest value first.
     """
     return jnp.argsort(-values, stable=True)[:count]
+
+
+# Steps at which a teacher may change.
+NEVER = math.inf
+HALF_WAY = math.nan
+
+
+class Rationality(NamedTuple):
+    """The numbers of a teacher: how it weighs teaching volume and noise, and when that changes.
+
+    weight 1 and noise 0 is the cooperative teacher, weight −1 the adversary, weight 0 and noise 1
+    the random one, weight ρ and noise 1 the Boltzmann teacher with rationality ρ.
+
+    Attributes:
+        weight: the weight of the teaching volume.
+        noise: the weight of Gumbel noise.
+        change: the step from which the next two count instead.
+        weight_after: the weight of the teaching volume from then on.
+        noise_after: the weight of Gumbel noise from then on.
+        lapse: the probability that a choice is random.
+    """
+
+    weight: Any = 1.0
+    noise: Any = 0.0
+    change: Any = NEVER
+    weight_after: Any = 1.0
+    noise_after: Any = 0.0
+    lapse: Any = 0.0
+
+
+class Noise(NamedTuple):
+    """The random part of a choice.
+
+    Attributes:
+        gumbel: a Gumbel number for each example (B,).
+        lapse: a number in [0, 1) that decides on a lapse.
+    """
+
+    gumbel: PerExample | float
+    lapse: Array | float
+
+
+def draw_noise(key: PRNGKeyArray, batch_size: int) -> Noise:
+    """Draw the noise of one choice."""
+    gumbel_key, lapse_key = jax.random.split(key)
+    gumbel = jax.random.gumbel(gumbel_key, (batch_size,))
+    return Noise(gumbel, jax.random.uniform(lapse_key))
+
+
+def draw_none(key: PRNGKeyArray, batch_size: int) -> Noise:
+    """Draw nothing, for teachers that need no noise."""
+    return Noise(0.0, 1.0)
+
+
+def choose(noise: Noise, view: TeacherView, settings: Rationality) -> Int[Array, ""]:
+    """Return the argmax of weight · TV̂ + noise; ties go to the lowest index.
+
+    With noise 1 this is a draw with probability ∝ exp(weight · TV̂), eq. (q-imit) with the true
+    target.
+    """
+    return first_largest(scores(noise, view, view.volumes, settings))
+
+
+def choose_knowing(
+    noise: Noise, view: TeacherView, learner: LearnerView, settings: Rationality
+) -> Int[Array, ""]:
+    """Return the same for a teacher that sees the parameters: with eq. (teaching-volume)."""
+    return first_largest(scores(noise, view, learner.volumes, settings))
+
+
+@functools.cache  # one object per number: teachers that share it share a program
+def several(count: int) -> ChooseFn:
+    """Return the function that chooses the ``count`` largest in place of the largest.
+
+    With noise 1 this is a draw from the Plackett–Luce distribution.
+    """
+    return lambda noise, view, settings: largest(scores(noise, view, view.volumes, settings), count)
+
+
+@functools.cache
+def several_knowing(count: int) -> ChooseFn:
+    """Return the same with the exact teaching volume."""
+    return lambda noise, view, learner, settings: largest(
+        scores(noise, view, learner.volumes, settings), count
+    )
+
+
+def scores(
+    noise: Noise, view: TeacherView, volumes: PerExample, settings: Rationality
+) -> PerExample:
+    """Return weight · volume + noise (B,), with the numbers of this step."""
+    change = jnp.where(jnp.isnan(settings.change), view.steps / 2, settings.change)
+    changed = view.step >= change
+    lapses = noise.lapse < settings.lapse
+    # A lapse is a random choice: only the noise counts.
+    weight = jnp.where(lapses, 0.0, jnp.where(changed, settings.weight_after, settings.weight))
+    scale = jnp.where(lapses, 1.0, jnp.where(changed, settings.noise_after, settings.noise))
+    # With weight 0, a volume that is not finite must have no effect: 0 · ∞ is NaN.
+    return jnp.where(weight == 0, 0.0, weight * volumes) + scale * noise.gumbel
+
+
+def rational(name: str, numbers: Rationality, *, version: int = 1, **options: Any) -> Teacher:
+    """Return a teacher with this rule; noise is drawn only if its numbers need it."""
+    needs_noise = numbers.noise != 0 or numbers.noise_after != 0 or numbers.lapse != 0
+    return Teacher(
+        name,
+        choose,
+        numbers,
+        prepare=draw_noise if needs_noise else draw_none,
+        version=version,
+        several=several,
+        **options,
+    )
+
+
+def cooperative() -> Teacher:
+    """Shows the example of largest imitated teaching volume, eq. (imit-teacher).
+
+    Returns:
+        The teacher.
+    """
+    return rational("cooperative", Rationality(weight=1.0))
+
+
+def adversarial() -> Teacher:
+    """Shows the example of smallest imitated teaching volume; a learner that knows this uses β < 0.
+
+    Returns:
+        The teacher.
+    """
+    return rational("adversarial", Rationality(weight=-1.0), sign=-1.0)
+
+
+def omniscient() -> Teacher:
+    """Shows the example of largest exact teaching volume, eq. (teaching-volume), knowing ν and ν*.
+
+    Returns:
+        The teacher.
+    """
+    return Teacher(
+        "omniscient",
+        choose_knowing,
+        Rationality(weight=1.0),
+        prepare=draw_none,
+        omniscient=True,
+        several=several_knowing,
+    )
+
+
+def random() -> Teacher:
+    """Shows a random example of the mini-batch, all with equal probability.
+
+    Returns:
+        The teacher.
+    """
+    return rational("random", Rationality(weight=0.0, noise=1.0), version=2)
+
+
+def mixture(helps: float | str = 0.5) -> Teacher:
+    """Helps with probability P (mixture:P, default 0.5), else shows a random example.
+
+    Args:
+        helps: the probability P.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if P does not lie in [0, 1].
+    """
+    probability = number(helps)
+    if not 0 <= probability <= 1:
+        raise InputError(
+            f"the probability of the mixture teacher must lie in [0, 1], not {helps!r}"
+        )
+    name = "mixture" if probability == 0.5 else f"mixture:{probability:g}"
+    return rational(name, Rationality(lapse=1 - probability), version=2)

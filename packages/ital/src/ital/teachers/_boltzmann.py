@@ -3,8 +3,7 @@
 import math
 
 from ital.errors import InputError
-from ital.teachers._base import Teacher
-from ital.teachers._rational import Rationality, rational
+from ital.teachers._base import Rationality, Teacher, rational
 from ital.tools.registry import number
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ital.teachers._base import Teacher, TeacherView, first_largest, largest
-from ital.teachers._rational import draw_none
+from ital.teachers._base import Teacher, TeacherView, draw_none, first_largest, largest
 from ital.teachers.protocols import ChooseFn
 from ital.tools.types import Array, Int, PerExample
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from ital import beliefs
 from ital.errors import InputError
-from ital.teachers._base import Teacher, TeacherView
-from ital.teachers._rational import Noise, draw_noise
+from ital.teachers._base import Noise, Teacher, TeacherView, draw_noise
 from ital.teachers._sampling import drawn
 from ital.tools.registry import number
 from ital.tools.types import Array, Int

@@ -3,8 +3,7 @@
 from typing import Any
 
 from ital import beliefs
-from ital.teachers._base import Teacher, TeacherView, first_largest
-from ital.teachers._rational import Noise, draw_noise
+from ital.teachers._base import Noise, Teacher, TeacherView, draw_noise, first_largest
 from ital.tools.types import Array, Int, PerExample
 
 

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from ital import beliefs
 from ital.errors import InputError
-from ital.teachers._base import Signals, Teacher, TeacherView
-from ital.teachers._rational import Noise, draw_noise
+from ital.teachers._base import Noise, Signals, Teacher, TeacherView, draw_noise
 from ital.teachers._sampling import drawn
 from ital.tools.types import Array, Int, PRNGKeyArray
 

@@ -1,8 +1,7 @@
 """The teacher that switches: first it helps, then it does not."""
 
 from ital.errors import InputError
-from ital.teachers._base import Teacher
-from ital.teachers._rational import HALF_WAY, Rationality, rational
+from ital.teachers._base import HALF_WAY, Rationality, Teacher, rational
 
 # What a teacher may become: the weights of teaching volume and noise after the change.
 THEN = {"adversarial": (-1.0, 0.0), "random": (0.0, 1.0)}
