@@ -23,7 +23,7 @@ import httpx
 
 import ital_study as study
 from ital_study.cli.serve import listen
-from ital_study.config import orders
+from ital_study.config import lineup
 from ital_study.simulation import arms, participants
 from ital_study.store import open_store
 from ital_study.store.verification import verify
@@ -118,9 +118,9 @@ def balance(url, config):
 
             taken = taken_orders(connection, "simulated", config.hash, since=0)
     times = Counter(
-        {order: taken[order] for order in orders.orders(len(config.maps), config.learners)}
+        {order: taken[order] for order in lineup.orders(len(config.maps), config.learners)}
     ).values()
-    firsts = orders.firsts(taken, len(config.maps), config.learners)
+    firsts = lineup.firsts(taken, len(config.maps), config.learners)
     return {
         "orders_differ_by": max(times) - min(times),
         "firsts_differ_by": max(max(row.values()) - min(row.values()) for row in firsts),

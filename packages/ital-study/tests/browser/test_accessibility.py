@@ -160,7 +160,7 @@ def test_play(page, play_server, check):
 
 
 COLOURS = """async (name) => {
-  const { Palette, contrast, inkOn, luminance } = await import("/static/palette.js");
+  const { Palette, contrast, inkOn, luminance } = await import("/static/maps.js");
   const palette = new Palette(name, 10);
   const strengths = Array.from({ length: 81 }, (_, i) => (i - 40) / 40);
   return strengths.map((strength) => {

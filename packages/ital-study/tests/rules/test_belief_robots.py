@@ -9,7 +9,7 @@ import pytest
 import ital_study as study
 from ital.errors import InputError
 from ital_study.analysis import measures
-from ital_study.config import orders
+from ital_study.config import lineup
 from ital_study.data import table as _table
 from ital_study.simulation import arms
 
@@ -93,11 +93,11 @@ def test_reading_choices_pays_with_the_machine_and_costs_nothing_with_chance(tau
 
 def test_names_with_hyphens_are_told_apart_in_orders():
     order = "ital-posterior-posterior-aware"
-    assert orders.first_robots(order) == ["ital-posterior", "posterior", "aware"]
-    assert orders.robots(order, 0, ROBOTS) == ("ital-posterior", "aware", "posterior")
-    assert len(orders.orders(2, ROBOTS)) == 9
-    assert orders.turns("aware-ital-posterior", ROBOTS)[1] == "posterior-aware"
-    assert orders.next_order({}, 2, ROBOTS) in orders.orders(2, ROBOTS)
+    assert lineup.first_robots(order) == ["ital-posterior", "posterior", "aware"]
+    assert lineup.robots(order, 0, ROBOTS) == ("ital-posterior", "aware", "posterior")
+    assert len(lineup.orders(2, ROBOTS)) == 9
+    assert lineup.turns("aware-ital-posterior", ROBOTS)[1] == "posterior-aware"
+    assert lineup.next_order({}, 2, ROBOTS) in lineup.orders(2, ROBOTS)
 
 
 def test_the_analysis_compares_all_three_from_one_start(evidence, taught):

@@ -12,9 +12,8 @@ from itsdangerous import URLSafeTimedSerializer
 
 from ital_study import server
 from ital_study.server import _keys
-from ital_study.server._guard import is_own_origin
+from ital_study.server._guard import RateLimit, is_own_origin
 from ital_study.server._keys import Keys
-from ital_study.server._limits import RateLimit
 from ital_study.server._settings import hash_password
 from ital_study.store import open_store, operations
 from ital_study.store.tables import ALL

@@ -241,7 +241,7 @@ def test_damaged_backups_are_refused_and_change_nothing(studied, tmp_path):
 def test_a_backup_from_the_future_is_refused(studied, tmp_path, monkeypatch):
     with open_store(studied) as store:
         backups.backup(store, tmp_path / "b.backup")
-    monkeypatch.setattr(backups._engine, "known_revisions", lambda: ["0000"])
+    monkeypatch.setattr(backups.database, "known_revisions", lambda: ["0000"])
     with pytest.raises(InputError, match="newer version of ital"):
         backups.restore(tmp_path / "b.backup", studied, replace=True)
 
@@ -252,7 +252,7 @@ def test_a_backup_of_an_older_version_is_restored(studied, tmp_path, monkeypatch
         older.setattr(
             backups, "ALL", tuple(table for table in backups.ALL if table.name != "server_key")
         )
-        older.setattr(backups._engine, "current_revision", lambda connection: "0001")
+        older.setattr(backups.database, "current_revision", lambda connection: "0001")
         backups.backup(store, tmp_path / "b.backup")
     backups.restore(tmp_path / "b.backup", studied, replace=True)
     with open_store(studied) as store:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
 from ital_study.report import page as _report
-from ital_study.store import admission, export, open_store, rows, verification
+from ital_study.store import export, open_store, operations, rows, verification
 from ital_study.store.tables import participants, steps
 from tests.questions import ANSWERS, asking
 from tests.server.conftest import serve
@@ -281,7 +281,7 @@ def look(url, people):
 def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
     """Send and forge anything, then run every reader; return how many requests had which status."""
     monkeypatch.setenv("ITAL_STUDY_SECRET", SECRET.decode())
-    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(operations, "EVENTS_PER_MINUTE", 10**9)
     with serve(url, asking()) as client:
         for _ in range(2):
             Person(client, asking()).join().begin().through().do("/api/comments", {"text": ""})

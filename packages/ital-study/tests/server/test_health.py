@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from ital_study.server import _app, create_app
 from ital_study.store import NotStored, open_store, operations
-from ital_study.store._condition import StorageCondition, cause_of
+from ital_study.store.database import StorageCondition, cause_of
 from tests.server import people
 from tests.server.conftest import running
 from tests.server.people import Person, tiny

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ital_study.config import orders
+from ital_study.config import lineup
 
 TWO, THREE = ("naive", "aware"), ("naive", "aware", "adaptive")
 
@@ -19,11 +19,11 @@ def spread(counts):
 @pytest.mark.parametrize("maps", [1, 2, 5, 8])
 def test_without_drop_outs_all_orders_and_all_maps_balance_within_one(maps, learners):
     counted = Counter()
-    every = orders.orders(maps, learners)
+    every = lineup.orders(maps, learners)
     for _ in range(100 if len(every) > 200 else 150):
-        counted[orders.next_order(counted, maps, learners)] += 1
+        counted[lineup.next_order(counted, maps, learners)] += 1
         assert spread([counted[order] for order in every]) <= 1
-        assert all(spread(row.values()) <= 1 for row in orders.firsts(counted, maps, learners))
+        assert all(spread(row.values()) <= 1 for row in lineup.firsts(counted, maps, learners))
 
 
 @pytest.mark.parametrize("learners", [TWO, THREE])
@@ -32,43 +32,43 @@ def test_without_drop_outs_all_orders_and_all_maps_balance_within_one(maps, lear
 def test_after_drop_outs_the_maps_come_back_into_balance(learners, drops):
     counted = Counter()
     for _ in range(40):
-        counted[orders.next_order(counted, 3, learners)] += 1
+        counted[lineup.next_order(counted, 3, learners)] += 1
     taken = sorted(counted.elements())
     for drop in drops:
         counted[taken.pop(drop % len(taken))] -= 1
     worst = max(
         sum(max(row.values()) - n for n in row.values())
-        for row in orders.firsts(+counted, 3, learners)
+        for row in lineup.firsts(+counted, 3, learners)
     )
     for _ in range(worst):
-        counted[orders.next_order(+counted, 3, learners)] += 1
-    assert all(spread(row.values()) <= 1 for row in orders.firsts(+counted, 3, learners))
+        counted[lineup.next_order(+counted, 3, learners)] += 1
+    assert all(spread(row.values()) <= 1 for row in lineup.firsts(+counted, 3, learners))
 
 
 def test_the_two_robots_of_a_map_are_of_both_kinds():
-    assert orders.robots("naive-aware", 0) == ("naive", "aware")
-    assert orders.robots("naive-aware", 1) == ("aware", "naive")
-    assert len(set(orders.orders(5))) == 32
-    assert len(orders.orders(8)[0].split("-")) == 8
-    assert orders.turns("naive-aware-aware") == ("naive-aware-aware", "aware-naive-naive")
+    assert lineup.robots("naive-aware", 0) == ("naive", "aware")
+    assert lineup.robots("naive-aware", 1) == ("aware", "naive")
+    assert len(set(lineup.orders(5))) == 32
+    assert len(lineup.orders(8)[0].split("-")) == 8
+    assert lineup.turns("naive-aware-aware") == ("naive-aware-aware", "aware-naive-naive")
 
 
 def test_three_robots_come_in_turn():
     order = "aware-adaptive-naive"
-    assert orders.robots(order, 0, THREE) == ("aware", "adaptive", "naive")
-    assert orders.robots(order, 1, THREE) == ("adaptive", "naive", "aware")
-    assert orders.robots(order, 2, THREE) == THREE
-    assert orders.turns(order, THREE) == (order, "adaptive-naive-aware", "naive-aware-adaptive")
-    assert len(set(orders.orders(5, THREE))) == 3**5
+    assert lineup.robots(order, 0, THREE) == ("aware", "adaptive", "naive")
+    assert lineup.robots(order, 1, THREE) == ("adaptive", "naive", "aware")
+    assert lineup.robots(order, 2, THREE) == THREE
+    assert lineup.turns(order, THREE) == (order, "adaptive-naive-aware", "naive-aware-adaptive")
+    assert len(set(lineup.orders(5, THREE))) == 3**5
 
 
 def test_every_robot_is_equally_often_in_every_place():
     counted = Counter()
     for _ in range(30):
-        counted[orders.next_order(counted, 5, THREE)] += 1
+        counted[lineup.next_order(counted, 5, THREE)] += 1
     for on in range(5):
         places = Counter()
         for order, times in counted.items():
-            places.update(dict.fromkeys(enumerate(orders.robots(order, on, THREE)), times))
+            places.update(dict.fromkeys(enumerate(lineup.robots(order, on, THREE)), times))
         assert len(places) == 9
         assert set(places.values()) == {10}

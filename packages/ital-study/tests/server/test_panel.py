@@ -15,7 +15,7 @@ from ital_study.config.languages import shipped_words
 from ital_study.config.panel import Panel, guessable
 from ital_study.config.sections import Completion, EarlyEnd
 from ital_study.config.texts import TranslatedQuestion, Translation
-from ital_study.store import admission, backups, open_store, operations, read_tombstones
+from ital_study.store import backups, open_store, operations, read_tombstones
 from ital_study.store.records import NewParticipant
 from ital_study.store.tables import participants
 from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
@@ -437,9 +437,9 @@ LARGEST_EVENT = {
 
 def test_more_than_a_participant_may_store_is_refused_and_stops_no_step(url, served, monkeypatch):
     config = tiny()
-    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
-    monkeypatch.setattr(admission, "most_events", lambda config: 100)
-    monkeypatch.setattr(admission, "most_bytes", lambda config: 2500)
+    monkeypatch.setattr(operations, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(operations, "most_events", lambda config: 100)
+    monkeypatch.setattr(operations, "most_bytes", lambda config: 2500)
     with served(url, config) as client:
         one = Person(client, config).join().begin()
         small = {"kind": "online"}
@@ -514,13 +514,13 @@ def hoard(store, config, fill):
 
     one = store.write(add)
     one = store.write(
-        lambda c: admission.admit(
+        lambda c: operations.admit(
             c, one, config, [operations.Event("consent", {"version": "v" * 40})]
         )
     )
     most = min(
-        admission.most_events(config) - one.events,
-        (admission.most_bytes(config) - one.bytes) // each,
+        operations.most_events(config) - one.events,
+        (operations.most_bytes(config) - one.bytes) // each,
     )
 
     def pour(connection):
@@ -545,7 +545,7 @@ def bound(config):
     """Bytes by which one participant lets the database grow at most, as docs/study/deployment.md
     says.
     """
-    return 100_000 + 300 * admission.most_events(config) + 1500 * config.total_steps
+    return 100_000 + 300 * operations.most_events(config) + 1500 * config.total_steps
 
 
 @pytest.mark.parametrize("fill", ["small", "even", "large"])
@@ -559,14 +559,14 @@ def test_who_stores_as_much_as_they_may_grows_the_database_by_less_than_document
         f"{fill}: {one.events} events, {one.bytes} bytes, "
         f"{grown / 1e6:.2f} MB of {bound(config) / 1e6:.2f}"
     )
-    assert one.events <= admission.most_events(config) + 1
+    assert one.events <= operations.most_events(config) + 1
     assert grown < bound(config)
     if fill == "even":
         assert grown > bound(config) / 2  # the bound is not an empty promise
 
 
 def test_the_same_through_the_interface(url, served, monkeypatch):
-    monkeypatch.setattr(admission, "EVENTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr(operations, "EVENTS_PER_MINUTE", 10**9)
     config = tiny()
     with served(url, config) as client, open_store(url) as store:
         before = size_of(store)

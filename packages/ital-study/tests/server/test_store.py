@@ -14,15 +14,7 @@ from alembic.migration import MigrationContext
 
 from ital.errors import InputError
 from ital_study.server import create_app
-from ital_study.store import (
-    NotStored,
-    _engine,
-    admission,
-    export,
-    open_store,
-    operations,
-    read_tombstones,
-)
+from ital_study.store import NotStored, database, export, open_store, operations, read_tombstones
 from ital_study.store.operations import Closed, Moved
 from ital_study.store.records import Event, NewParticipant, StoredStep
 from ital_study.store.tables import (
@@ -68,7 +60,7 @@ def count(store, table):
 def test_migrations_give_the_tables_that_the_code_knows(store):
     with store.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-        assert _engine.current_revision(connection) == _engine.known_revisions()[0]
+        assert database.current_revision(connection) == database.known_revisions()[0]
 
 
 def test_configurations_are_those_that_people_saw_or_the_newest(store, monkeypatch):
@@ -106,9 +98,9 @@ def test_a_database_belongs_to_its_first_key(store, url):
 
 
 def test_an_older_database_gets_a_fingerprint(url, served):
-    engine = _engine.connect(_engine.parse_url(url))
+    engine = database.connect(database.parse_url(url))
     with engine.execution_options(write=True).begin() as connection:
-        _engine.migrate(connection, "0001")
+        database.migrate(connection, "0001")
         operations.add_configuration(connection, tiny())
         # The columns of then.
         columns = {
@@ -293,7 +285,7 @@ def test_other_modes_and_versions_do_not_count(store):
 
 def consent(store, known, config):
     return store.write(
-        lambda connection: admission.admit(connection, known, config, [Event("consent")])
+        lambda connection: operations.admit(connection, known, config, [Event("consent")])
     )
 
 
@@ -357,7 +349,7 @@ def test_visitors_who_never_consent_are_erased(store):
     began = consent(store, began, config)
     long_ago = participants.update().where(participants.c.number != fresh.number).values(seen_at=0)
     store.write(lambda connection: connection.execute(long_ago))
-    assert store.write(lambda connection: admission.erase_visitors(connection, config)) == 1
+    assert store.write(lambda connection: operations.erase_visitors(connection, config)) == 1
     with store.reading() as connection:
         assert [one.number for one in operations.everyone(connection)] == [
             fresh.number,

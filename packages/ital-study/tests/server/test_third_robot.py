@@ -7,7 +7,7 @@ import pytest
 
 from ital_study import Arrow, StudyRules
 from ital_study.analysis.measures import analyze
-from ital_study.config import orders
+from ital_study.config import lineup
 from ital_study.data import table as _table
 from ital_study.store import open_store, operations
 from ital_study.store.verification import problems_of, verify
@@ -32,7 +32,7 @@ def best(rules, one):
 
 
 def round_of(config, order, learner, on=0):
-    return f"{on + 1}-{1 + orders.robots(order, on, config.learners).index(learner)}"
+    return f"{on + 1}-{1 + lineup.robots(order, on, config.learners).index(learner)}"
 
 
 def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, served, config):
@@ -88,7 +88,7 @@ def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, s
     assert np.abs(forgetful.belief - lived[-1].belief).max() > 0.01
     places = table[table["step"] == 1].set_index(["map", "robot"])["learner"]
     for on, one_map in enumerate(config.maps):
-        assert tuple(places[one_map.name, place] for place in (1, 2, 3)) == orders.robots(
+        assert tuple(places[one_map.name, place] for place in (1, 2, 3)) == lineup.robots(
             order, on, config.learners
         )
     assert [list(row) for row in told["firsts"].values()] == [["naive", "aware", "adaptive"]] * 2

@@ -10,7 +10,7 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis.answers_report import answers_of
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import (
+from ital_study.config.lineup import (
     ADAPTIVE,
     AWARE,
     AWARE_POSTERIOR,

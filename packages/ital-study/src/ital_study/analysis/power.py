@@ -14,7 +14,7 @@ from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis import measures
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import AWARE, KINDS, NAIVE
+from ital_study.config.lineup import AWARE, KINDS, NAIVE
 from ital_study.simulation import arms
 
 if TYPE_CHECKING:

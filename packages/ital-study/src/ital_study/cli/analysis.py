@@ -96,7 +96,7 @@ def simulate(
 
 def _with_adaptive(config: "Config") -> "Config":
     """Return a study with the adaptive robot among its robots."""
-    from ital_study.config.kinds import ADAPTIVE, study_kinds
+    from ital_study.config.lineup import ADAPTIVE, study_kinds
 
     if config.robots:
         return dataclasses.replace(config, robots=study_kinds((*config.robots, ADAPTIVE)))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ital_study.config import kinds as _kinds
 from ital_study.config import languages as _languages
+from ital_study.config import lineup as _lineup
 from ital_study.config import texts as _texts
 from ital_study.config.panel import Panel
 from ital_study.config.quality import AttentionCheck, Quality
@@ -127,7 +127,7 @@ class Config:
     @property
     def learners(self) -> tuple[str, ...]:
         """The kinds of robot on every map."""
-        return _kinds.study_kinds(self.robots, adaptive=self.adaptive)
+        return _lineup.study_kinds(self.robots, adaptive=self.adaptive)
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
 from ital_study.config.configuration import ARROWS, PALETTES, SHIPPED, VOLUMES, Config
-from ital_study.config.kinds import KINDS, study_kinds
+from ital_study.config.lineup import KINDS, study_kinds
 from ital_study.config.panel import Panel, panel_of
 from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (

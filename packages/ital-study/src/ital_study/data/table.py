@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import KINDS, LEARNERS
+from ital_study.config.lineup import KINDS, LEARNERS
 from ital_study.config.load import load_config
 from ital_study.data import flags
 from ital_study.data.codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines

@@ -26,7 +26,7 @@ from ital_study.analysis.measures import (
     teachers_in_order,
 )
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import ADAPTIVE, AWARE, AWARE_POSTERIOR, NAIVE, POSTERIOR
+from ital_study.config.lineup import ADAPTIVE, AWARE, AWARE_POSTERIOR, NAIVE, POSTERIOR
 from ital_study.robots.rules import StudyRules
 from ital_study.simulation.arms import MATCHED
 

@@ -30,7 +30,7 @@ from ital_study.analysis.measures import (
     teachers_in_order,
     with_control,
 )
-from ital_study.config.kinds import ADAPTIVE, AWARE, KINDS, LEARNERS, NAIVE
+from ital_study.config.lineup import ADAPTIVE, AWARE, KINDS, LEARNERS, NAIVE
 from ital_study.fitting.people import StudyFit
 from ital_study.report import figures as _figures
 from ital_study.report import fit_report, quality_report

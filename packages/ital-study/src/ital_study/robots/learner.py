@@ -17,7 +17,7 @@ import numpy as np
 
 from ital.errors import InputError
 from ital.tools.types import Array
-from ital_study.config.kinds import KINDS
+from ital_study.config.lineup import KINDS
 from ital_study.robots import world
 from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.robots.world import Arrows, Game

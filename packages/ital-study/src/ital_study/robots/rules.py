@@ -15,7 +15,7 @@ from ital.errors import InputError
 from ital.learners import Learner
 from ital.tools.types import Array
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import KINDS
+from ital_study.config.lineup import KINDS
 from ital_study.config.sections import Map
 from ital_study.robots import world
 from ital_study.robots.world import Arrows, Game
@@ -191,7 +191,7 @@ class StudyRules:
         """Return the core's learner of that name.
 
         Args:
-            learner: One of :data:`~ital_study.config.kinds.KINDS`.
+            learner: One of :data:`~ital_study.config.lineup.KINDS`.
 
         Returns:
             The learner with the numbers of the study.

@@ -25,7 +25,7 @@ from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl
 from ital.tools import randomness
 from ital.tools.types import Array, Float, Int, PRNGKeyArray
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import KINDS
+from ital_study.config.lineup import KINDS
 
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")

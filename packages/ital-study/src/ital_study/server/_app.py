@@ -29,13 +29,11 @@ from ital_study.robots.rules import StudyRules
 from ital_study.server import _admin, _health, _learner, _pages, _participants, _play
 from ital_study.server._app_state import AppState
 from ital_study.server._errors import SENTENCES, TRY_AGAIN, Refused, error_content, is_api
-from ital_study.server._guard import Guard
+from ital_study.server._guard import Guard, Prefix, RateLimit
 from ital_study.server._health import Health
-from ital_study.server._limits import RateLimit
-from ital_study.server._prefix import Prefix
 from ital_study.server._settings import ServerSettings
 from ital_study.server._study import LiveStudy
-from ital_study.store import NotStored, Store, admission, open_store
+from ital_study.store import NotStored, Store, open_store, operations
 
 PROBE_EVERY = 5.0  # seconds until a failing database is tried again
 PROBES_PER_TIDYING = 12  # a minute between two times that the store is tidied
@@ -96,7 +94,7 @@ async def _tidy(store: Store, config: Config) -> None:
         await asyncio.to_thread(store.tidy)
         with contextlib.suppress(NotStored):  # the next minute will do
             await asyncio.to_thread(
-                store.write, lambda connection: admission.erase_visitors(connection, config)
+                store.write, lambda connection: operations.erase_visitors(connection, config)
             )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import Request
 
 from ital_study.server._errors import Refused
+from ital_study.server._guard import RateLimit
 from ital_study.server._keys import RESEARCHER_AGE
-from ital_study.server._limits import RateLimit
 from ital_study.server._overview import Dashboard
 from ital_study.server._settings import ServerSettings
 from ital_study.server._study import LiveStudy
-from ital_study.store import Store, admission
+from ital_study.store import Store, operations
 
 CODES_PER_MINUTE = 10  # unknown resume codes from one address
 
@@ -27,7 +27,7 @@ class AppState:
         self.dashboard = Dashboard(store, study.config, study.rules)
         self.joins = RateLimit(settings.joins_per_minute)
         self.codes = RateLimit(CODES_PER_MINUTE)
-        self.events = RateLimit(admission.EVENTS_PER_MINUTE)
+        self.events = RateLimit(operations.EVENTS_PER_MINUTE)
         self.log_ins = RateLimit(settings.log_ins_per_minute)
         self.all_log_ins = RateLimit(10 * settings.log_ins_per_minute)
         # By session: when it ends. In memory only, so a restart logs every researcher out.

@@ -11,9 +11,9 @@ from ital_study.config import languages
 from ital_study.config.panel import Panel
 from ital_study.server._errors import TRY_AGAIN, Refused
 from ital_study.server._keys import Keys, new_uid
-from ital_study.server._page_state import PageState, debriefing, over_state
+from ital_study.server._session import PageState, debriefing, over_state
 from ital_study.server._study import LiveStudy
-from ital_study.store import NotStored, admission, operations
+from ital_study.store import NotStored, operations
 from ital_study.store.operations import Closed
 from ital_study.store.records import NewParticipant, Participant
 
@@ -199,7 +199,7 @@ def _refusal(
 ) -> NotAdmitted | None:
     if visit.mode not in operations.RECOGNISED:
         return None
-    if digest is not None and admission.is_deleted(connection, digest):
+    if digest is not None and operations.is_deleted(connection, digest):
         return NotAdmitted("deleted")
     if digest is None and study.config.panel.required:
         return NotAdmitted("missing")

@@ -1,6 +1,12 @@
-"""The guard in front of the application: security headers, limits of size, foreign origins."""
+"""What stands in front of the application.
+
+The guard adds security headers and refuses large bodies and foreign origins. The prefix serves the
+study under a path, such as ``/teach/`` on a host with other pages. Limits of requests per minute
+are kept in memory.
+"""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -10,6 +16,7 @@ from ital_study.server._health import Health
 
 LOG = logging.getLogger("ital_study")
 LARGEST_BODY = 64 * 1024
+MOST_ADDRESSES = 10_000  # remembered before those who were silent for a minute are dropped
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -196,3 +203,80 @@ async def refuse(send: Send, path: str, status: int, code: str, error: str) -> N
         headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
+
+
+class Prefix:
+    """Serves the application under a path. The proxy passes the path unchanged."""
+
+    def __init__(self, app: Application, prefix: str, address: str) -> None:
+        self.app = app
+        self.prefix = prefix
+        self.address = address
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        path = scope.get("path", "")
+        # The machine itself asks for its health, without the proxy.
+        if scope["type"] != "http" or path == HEALTH:
+            await self.app(scope, receive, send)
+            return
+        if path == self.prefix:  # relative addresses need the slash
+            await self._redirect(scope, send)
+            return
+        if not path.startswith(f"{self.prefix}/"):
+            sentence = (
+                f"The study is at {self.address}/. If you see this there, the proxy removes "
+                f"{self.prefix} from the path: it must pass the path unchanged."
+            )
+            await refuse(send, path, 404, "not_found", sentence)
+            return
+        await self.app({**scope, "root_path": self.prefix}, receive, send)
+
+    async def _redirect(self, scope: MutableMapping[str, Any], send: Send) -> None:
+        """Lead to the path with its slash; keep the query, because it says who comes."""
+        location = f"{self.prefix}/".encode()
+        query = scope.get("query_string", b"")
+        if query:
+            location += b"?" + query
+        headers = [(b"location", location)]
+        await send({"type": "http.response.start", "status": 308, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class RateLimit:
+    """Limits requests per minute and address; bursts may use the whole limit.
+
+    Addresses stay in memory, briefly.
+    """
+
+    def __init__(
+        self,
+        per_minute: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = per_minute
+        self._clock = clock
+        # By address: requests that are left, and when that was so.
+        self._seen: dict[str, tuple[float, float]] = {}
+
+    def wait(self, address: str, cost: float = 1.0) -> int:
+        """Count a request; return 0 if it is allowed, else the number of seconds to wait."""
+        now = self._clock()
+        most = float(self._most)
+        left, at = self._seen.get(address, (most, now))
+        # A bucket of tokens: what was used comes back evenly, the whole limit in a minute.
+        regained = (now - at) * self._most / 60
+        left = min(most, left + regained)
+        if left < cost:
+            missing = cost - left
+            return 1 + int(missing * 60 / self._most)
+        self._seen[address] = (left - cost, now)
+        if len(self._seen) > MOST_ADDRESSES:
+            self._forget_silent(now)
+        return 0
+
+    def _forget_silent(self, now: float) -> None:
+        # After a minute the limit is whole again, so a silent address is as good as a new one.
+        self._seen = {
+            address: (left, at) for address, (left, at) in self._seen.items() if now - at < 60
+        }

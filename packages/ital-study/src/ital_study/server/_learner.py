@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from ital.errors import InputError
-from ital_study.config.kinds import KINDS
+from ital_study.config.lineup import KINDS
 from ital_study.robots import learner
 from ital_study.robots.rules import MOST_ARROWS, Arrow, StudyRules
 from ital_study.server._app_state import address_of
 from ital_study.server._errors import Refused, as_sentence
-from ital_study.server._limits import RateLimit
+from ital_study.server._guard import RateLimit
 from ital_study.server._messages import problems
 from ital_study.store.rows import Choice, Message
 

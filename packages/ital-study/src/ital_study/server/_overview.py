@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ital_study.config import orders as _orders
+from ital_study.config import lineup as _lineup
 from ital_study.config.configuration import Config
 from ital_study.data.table import MODES, unreadable_note
 from ital_study.robots.rules import StudyRules
 from ital_study.server._endings import has_consented
 from ital_study.server._flags import FlagsOfPeople, UnreadableRows
-from ital_study.server._page_state import study_facts
+from ital_study.server._session import study_facts
 from ital_study.store import Store, operations
 from ital_study.store.records import Participant
 from ital_study.store.tables import audit, participants, steps
@@ -176,7 +176,7 @@ def _balance(
     usable_by_order = Counter(each.order for each in usable if each.order)
     open_by_order = Counter(each.order for each in on_the_way if each.order)
     in_use = usable_by_order + open_by_order
-    firsts = _orders.firsts(in_use, len(config.maps), config.learners)
+    firsts = _lineup.firsts(in_use, len(config.maps), config.learners)
     names = [study_map.name for study_map in config.maps]
     return {
         "orders": [

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 
 from ital_study.config import languages
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import AWARE, KINDS, NAIVE
+from ital_study.config.lineup import AWARE, KINDS, NAIVE
 from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.server import _messages as messages
 from ital_study.server._errors import Refused

@@ -23,10 +23,9 @@ from ital_study.server._asking import answers_event
 from ital_study.server._errors import TRY_AGAIN, Refused
 from ital_study.server._flow import Asked, Round
 from ital_study.server._keys import Keys, same_secret
-from ital_study.server._page_state import PageState, ending, over_state, page_state
-from ital_study.server._session import ParticipantSession
+from ital_study.server._session import PageState, ParticipantSession, ending, over_state, page_state
 from ital_study.server._settings import ServerSettings
-from ital_study.store import NotStored, Store, admission, exclusions, operations
+from ital_study.store import NotStored, Store, exclusions, operations
 from ital_study.store.operations import Moved
 from ital_study.store.records import Event, Participant, StoredStep
 
@@ -243,7 +242,7 @@ class LiveStudy:
         ]
         state = await self._change(
             session,
-            lambda c: admission.admit(c, participant, session.config, happened),
+            lambda c: operations.admit(c, participant, session.config, happened),
         )
         session.consented_by = browser
         return state
@@ -560,10 +559,10 @@ def _find_asked(session: ParticipantSession, page: str, place: str) -> Asked | N
 def _check_room(session: ParticipantSession, happened: Sequence[Event]) -> None:
     """Raise if a participant stores more than a page can cause: a script could fill the disk."""
     participant = session.participant
-    if participant.events + len(happened) > admission.most_events(session.config):
+    if participant.events + len(happened) > operations.most_events(session.config):
         sentence = "Too many events were sent. Your choices are still stored."
         raise Refused(429, "too_many", sentence)
     size = sum(len(operations.as_json(dict(event.data))) for event in happened)
-    if participant.bytes + size > admission.most_bytes(session.config):
+    if participant.bytes + size > operations.most_bytes(session.config):
         sentence = "Too much was sent. Your choices are still stored."
         raise Refused(413, "too_large", sentence)

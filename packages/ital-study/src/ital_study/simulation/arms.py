@@ -20,9 +20,9 @@ import numpy as np
 from ital import __version__
 from ital.errors import InputError
 from ital.learners import Learner
-from ital_study.config import orders as _orders
+from ital_study.config import lineup as _lineup
 from ital_study.config.configuration import Config
-from ital_study.config.kinds import AWARE, KINDS, LEARNERS
+from ital_study.config.lineup import AWARE, KINDS, LEARNERS
 from ital_study.config.sections import Map
 from ital_study.data.table import frame
 from ital_study.robots import world
@@ -459,12 +459,12 @@ def _robot_numbers(
 
     The control, which nobody teaches in a study, counts as the last.
     """
-    robots = _orders.robots(order, map_index, learners)
+    robots = _lineup.robots(order, map_index, learners)
     numbers = {learner: number for number, learner in enumerate(robots, start=1)}
     return [numbers.get(learner, len(learners)) for learner in taught]
 
 
 def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """Return the order of a simulated participant; participants cycle through all orders."""
-    all_orders = _orders.orders(maps, learners)
+    all_orders = _lineup.orders(maps, learners)
     return all_orders[(number - 1) % len(all_orders)]

@@ -13,9 +13,15 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital_study.config.configuration import Config
 from ital_study.config.load import parse_config
-from ital_study.store import _engine, deletions, operations, records
-from ital_study.store._condition import StorageCondition, file_check, write_and_remove
-from ital_study.store._writer import Job, NotStored, Writer
+from ital_study.store import database, deletions, operations, records
+from ital_study.store.database import (
+    Job,
+    NotStored,
+    StorageCondition,
+    Writer,
+    file_check,
+    write_and_remove,
+)
 from ital_study.store.tables import configurations, participants, server_key
 
 if TYPE_CHECKING:
@@ -48,9 +54,9 @@ class Store:
         if self._is_sqlite:
             check = file_check(Path(str(url.database)))
         self._writer = Writer(engine, self.condition, check)
-        self.tombstone_file = _engine.beside(url, "tombstones")
-        self.key_file = _engine.beside(url, "key")
-        self._lock_file = _engine.beside(url, "lock")
+        self.tombstone_file = database.beside(url, "tombstones")
+        self.key_file = database.beside(url, "key")
+        self._lock_file = database.beside(url, "lock")
         self._to_forget = False
 
     @property
@@ -350,7 +356,7 @@ def name_of(url: str) -> str:
     Returns:
         The file of SQLite, or the address without a password.
     """
-    return _readable(_engine.parse_url(url))
+    return _readable(database.parse_url(url))
 
 
 def open_store(url: str, *, create: bool = False) -> Store:
@@ -368,10 +374,10 @@ def open_store(url: str, *, create: bool = False) -> Store:
     Raises:
         InputError: There is no database, it cannot be opened, or a newer version of ital wrote it.
     """
-    parsed = _engine.parse_url(url)
+    parsed = database.parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
-    engine = _engine.connect(parsed)
+    engine = database.connect(parsed)
     # Whatever ends this early, Ctrl-C included, no connection may stay open.
     try:
         _bring_up_to_date(engine, _readable(parsed), create)
@@ -404,12 +410,12 @@ def _bring_up_to_date(engine: sa.Engine, name: str, create: bool) -> None:
     """Migrate the schema, in one transaction: a kill leaves the old schema or the new one."""
     try:
         with engine.execution_options(write=True).begin() as connection:
-            revision = _engine.current_revision(connection)
+            revision = database.current_revision(connection)
             if revision is None and not create:
                 raise InputError(f"{name} holds no study")
-            if revision is not None and revision not in _engine.known_revisions():
+            if revision is not None and revision not in database.known_revisions():
                 raise InputError(f"{name} was written by a newer version of ital: update ital")
-            _engine.migrate(connection)
+            database.migrate(connection)
     except sa.exc.DBAPIError as error:
         reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
         raise InputError(f"cannot open {name}: {reason[0]}") from None

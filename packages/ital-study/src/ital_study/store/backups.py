@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ital import __version__
 from ital.errors import InputError
 from ital.tools import files
-from ital_study.store import _engine, _store, deletions, operations
+from ital_study.store import _store, database, deletions, operations
 from ital_study.store.deletions import read_tombstones
 from ital_study.store.tables import ALL, participants, tombstones
 from ital_study.store.times import iso
@@ -53,7 +53,7 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
         head = {
             "format": FORMAT,
             "ital": __version__,
-            "revision": _engine.current_revision(connection),
+            "revision": database.current_revision(connection),
             "made_at": operations.now(),
         }
         put(head)
@@ -153,13 +153,13 @@ def restore(
     """
     # The whole file is checked before anything is changed.
     facts = check_backup(file)
-    if facts["revision"] not in _engine.known_revisions():
+    if facts["revision"] not in database.known_revisions():
         raise InputError(
             f"{file} was made by a newer version of ital ({facts['ital']}): update ital"
         )
     with contextlib.suppress(InputError), _store.open_store(url):
         pass  # a database that is there completes the file of deletions
-    kept = read_tombstones(_engine.beside(_engine.parse_url(url), "tombstones"))
+    kept = read_tombstones(database.beside(database.parse_url(url), "tombstones"))
     deletions_so_far = [*kept, *more_tombstones]
     with _store.open_store(url, create=True) as store, store.claimed():
 
@@ -197,9 +197,9 @@ def _load(
     stored = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
     _empty(connection)
     # The tables of the backup's own version take its rows; migrations then bring both up to date.
-    _engine.migrate(connection, facts["revision"])
+    database.migrate(connection, facts["revision"])
     _insert(connection, file, facts["columns"])
-    _engine.migrate(connection)
+    database.migrate(connection)
     deleted = {row["uid"]: row for row in [*deletions_so_far, *stored]}
     erased = sum(operations.erase(connection, row) for row in deleted.values())
     operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ital_study.config import orders
+from ital_study.config import lineup
 from ital_study.robots.rules import StudyRules
 from ital_study.store import operations
 from ital_study.store.records import Participant, StoredStep
@@ -150,7 +150,7 @@ def _robot_by_order(rules: StudyRules, participant: Participant, step: StoredSte
     maps = [study_map.name for study_map in rules.config.maps]
     if not participant.order or step.map not in maps:
         return None
-    learners = orders.robots(
+    learners = lineup.robots(
         participant.order,
         maps.index(step.map),
         rules.config.learners,

@@ -1,6 +1,6 @@
 // Small charts as SVG: lines and bars. Dashes and a label identify a line, not only its colour.
 
-import { h, number, s } from "./dom.js";
+import { h, number, s } from "./page.js";
 
 export const LEARNERS = {
   naive: "naive",

@@ -1,9 +1,8 @@
 // The researcher's dashboard: asks the server for an overview every few seconds and shows it.
 
-import { Refused, request, Unreachable } from "./api.js";
 import { bars, histogram, lineChart, lineKey } from "./charts.js";
-import { h } from "./dom.js";
 import { lookUp } from "./lookup.js";
+import { h, Refused, request, Unreachable } from "./page.js";
 import { excludeButton, isExcluded, qualityBadges, usableText } from "./quality.js";
 
 const EVERY = 4000;

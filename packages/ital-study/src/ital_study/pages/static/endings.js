@@ -1,7 +1,6 @@
 // The pages after which nothing follows: codes, the way back to where people came from, and who cannot take part.
 
-import { h, once, prose } from "./dom.js";
-import { t } from "./words.js";
+import { h, once, prose, t } from "./page.js";
 
 /** The address to return to, with its fields filled in from the page's own link; null if the link lacks one. */
 function returnAddress({ redirect, code, pass_through: others }) {

@@ -1,6 +1,6 @@
 // Look a participant up by identity, resume code, completion code or number. What is typed is sent, and kept nowhere.
 
-import { h } from "./dom.js";
+import { h } from "./page.js";
 
 const MATCHED = {
   identity: "by their identity",

@@ -1,16 +1,27 @@
 // The participant's page: shows whatever stage the server says the person is in.
 
-import { pathOf, placeOf } from "./attention.js";
-import { insist, Refused, request, tryNow, Unreachable } from "./api.js";
-import { h } from "./dom.js";
 import { proof } from "./endings.js";
+import {
+  h,
+  insist,
+  language,
+  linkWishes,
+  loadWords,
+  refusal,
+  Refused,
+  request,
+  smallestScreen,
+  t,
+  tryNow,
+  Unreachable,
+} from "./page.js";
 import { STAGES } from "./stages.js";
-import { TeachView } from "./teach.js";
-import { Recorder, screenFacts, watchFocus, watchScreen } from "./timing.js";
-import { language, linkWishes, loadWords, refusal, smallestScreen, t } from "./words.js";
+import { pathOf, placeOf, TeachView } from "./teach.js";
 
 const PENDING = "ital-pending-step";
 const ROOMY = "ital-small-screen-accepted";
+const MOST_EVENTS = 50;
+const KEPT_EVENTS = 400;
 const TEACHING = ["warm_up", "teach"];
 const MAY_LEAVE = ["consent", "instructions", "check", "questions", "warm_up", "teach", "comments"];
 const MARKED_MODES = ["preview", "pilot", "simulated"];
@@ -24,6 +35,71 @@ let kept = null; // whether the person chose to keep their data on leaving
 let wishes = linkWishes();
 let remembered = null; // the instructions, to read again at the questions
 let panel = { identity: [], required: false }; // what the study takes from its links
+
+// ---------------------------------------------------------------- what is recorded
+
+/**
+ * Collects events and sends them in batches. `send` says what became of a batch: "stored", "away" (it stays for the next
+ * time) or "refused": the server does not take one of its events, so each is sent alone and the others are kept.
+ */
+class Recorder {
+  constructor(send) {
+    this.send = send;
+    this.queue = [];
+    this.sending = false;
+    setInterval(() => this.flush(), 5000);
+    window.addEventListener("pagehide", () => this.flush(true));
+  }
+
+  add(kind, data = {}) {
+    this.queue.push({ kind, at: Date.now(), data });
+    if (this.queue.length > KEPT_EVENTS) this.queue.shift();
+    if (this.queue.length >= MOST_EVENTS) this.flush();
+  }
+
+  async flush(keepalive = false) {
+    if (this.sending || this.queue.length === 0) return;
+    this.sending = true;
+    const bundle = this.queue.splice(0, MOST_EVENTS);
+    const outcome = await this.send(bundle, keepalive);
+    if (outcome === "away") this.queue.unshift(...bundle);
+    if (outcome === "refused" && bundle.length > 1) for (const event of bundle) await this.send([event], keepalive);
+    this.sending = false;
+  }
+}
+
+/** Calls `lost` when the person turns to another window or tab, `regained` when they come back. */
+function watchFocus(lost, regained) {
+  let away = false;
+  const leave = () => {
+    if (away) return;
+    away = true;
+    lost();
+  };
+  const back = () => {
+    if (!away || document.hidden) return;
+    away = false;
+    regained();
+  };
+  window.addEventListener("blur", leave);
+  window.addEventListener("focus", back);
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : document.hasFocus() && back()));
+}
+
+/** What is recorded of the screen. */
+function screenFacts(smallAccepted) {
+  const pointer = ["fine", "coarse"].find((kind) => window.matchMedia(`(pointer: ${kind})`).matches) ?? "none";
+  const { innerWidth: width, innerHeight: height, devicePixelRatio: ratio } = window;
+  return { width, height, ratio, pointer, small_accepted: smallAccepted };
+}
+
+/** Whether the screen is small, as a function; `changed` is called when it becomes small or large. */
+function watchScreen(smallest, changed) {
+  const narrow = `(max-width: ${smallest - 1}px), (max-height: 430px) and (pointer: coarse)`;
+  const small = window.matchMedia(smallest > 0 ? narrow : "not all");
+  small.addEventListener("change", changed);
+  return () => small.matches;
+}
 
 // ---------------------------------------------------------------- talking to the server
 

@@ -1,8 +1,7 @@
 // The pictures of the instructions: small worlds of the study's size and values, drawn with the study's own maps.
 
-import { h } from "./dom.js";
 import { ActionMap, intoWall, ValueMap } from "./maps.js";
-import { t } from "./words.js";
+import { h, t } from "./page.js";
 
 const [UP, RIGHT] = [0, 1];
 

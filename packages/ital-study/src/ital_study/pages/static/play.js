@@ -1,14 +1,11 @@
 // Teach several robots: a naive one, a teacher-aware one, and one with the direction of the first and the step length of
 // the second, or those that a study names. They stand side by side with the same arrows. The server keeps nothing: every request carries all choices so far.
 
-import { insist, Refused, request } from "./api.js";
 import { lineChart, lineKey } from "./charts.js";
-import { h, number } from "./dom.js";
 import { listKeys } from "./keys.js";
-import { ActionMap, directionText, place, ValueMap } from "./maps.js";
-import { Palette } from "./palette.js";
+import { ActionMap, directionText, Palette, place, ValueMap } from "./maps.js";
+import { h, insist, loadWords, number, Refused, request } from "./page.js";
 import { legend } from "./teach.js";
-import { loadWords } from "./words.js";
 
 const MEASURES = [
   ["distance", "Distance to the truth", "lower is better"],

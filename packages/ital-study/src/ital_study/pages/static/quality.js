@@ -1,6 +1,6 @@
 // Data quality on the dashboard: flags, exclusions, and the dialog that asks for a reason.
 
-import { h } from "./dom.js";
+import { h } from "./page.js";
 
 const NAMES = {
   attention: "attention",

@@ -1,7 +1,6 @@
 // A page of questions: choices, scales, numbers and texts. What is filled in survives a reload.
 
-import { h, pointOut, prose } from "./dom.js";
-import { t } from "./words.js";
+import { h, pointOut, prose, t } from "./page.js";
 
 const DRAFT = "ital-draft-answers";
 const FIELDS = "input[type=number], input[type=text], textarea";

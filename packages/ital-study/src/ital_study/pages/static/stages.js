@@ -1,11 +1,10 @@
 // One function per stage makes the page's content from the State. `tools` sends answers and shows notes.
 
-import { h, once, pointOut, prose } from "./dom.js";
 import { about, afterwards, farewell, identity, wayBack } from "./endings.js";
-import { Palette } from "./palette.js";
+import { Palette } from "./maps.js";
+import { h, language, languages, once, pointOut, prose, t } from "./page.js";
 import { drawPicture } from "./pictures.js";
 import { questions } from "./questions.js";
-import { language, languages, t } from "./words.js";
 
 function card(...content) {
   return h("section", { class: "card page" }, content);

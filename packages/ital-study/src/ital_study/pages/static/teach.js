@@ -1,12 +1,8 @@
 // One round of teaching: three maps, the arrows to pick from, the legend, and the robot's update after each arrow.
 
-import { askAttention, attentionBox } from "./attention.js";
-import { h, number, signed, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
-import { ActionMap, canBeSeen, chip, directionText, largestChange, place, sample, scale, ValueMap } from "./maps.js";
-import { Palette } from "./palette.js";
-import { StepClock } from "./timing.js";
-import { t } from "./words.js";
+import { ActionMap, canBeSeen, chip, directionText, largestChange, Palette, place, sample, scale, ValueMap } from "./maps.js";
+import { h, number, s, signed, t, wait } from "./page.js";
 
 const UPDATE = 900;
 const LINGER = 450;
@@ -52,6 +48,105 @@ function updateText(before, after, seen, changedActions, size) {
   const actions =
     count === 0 ? t("step.actions_same") : count === 1 ? t("step.actions_one") : t("step.actions", { count });
   return `${seen ? "" : `${t("step.too_little")} `}${changeText(before, after, size)} ${actions}`;
+}
+
+/** The times of one step. */
+class StepClock {
+  constructor() {
+    this.shownAt = Date.now();
+    this.begin = performance.now();
+    this.choice = null;
+    this.changes = 0;
+    this.focusLosses = 0;
+    this.input = null;
+  }
+
+  /** Record a pick; returns whether it is the first, another one, or the same again. */
+  choose(index, input) {
+    if (index === this.choice) return "same";
+    const kind = this.choice === null ? "chosen" : "choice_changed";
+    if (this.choice === null) this.firstChoiceAt = Date.now();
+    else this.changes += 1;
+    this.choice = index;
+    this.chosenAt = Date.now();
+    this.chosen = performance.now();
+    this.input = input;
+    return kind;
+  }
+
+  confirm() {
+    const seconds = (end) => Math.round(end - this.begin) / 1000;
+    return {
+      shown_at: this.shownAt,
+      first_choice_at: this.firstChoiceAt,
+      chosen_at: this.chosenAt,
+      confirmed_at: Date.now(),
+      seconds_to_choice: seconds(this.chosen),
+      seconds_to_confirm: seconds(performance.now()),
+      choice_changes: this.changes,
+      focus_losses: this.focusLosses,
+      input: this.input,
+    };
+  }
+}
+
+// An attention check is a screen between two steps that asks for a certain arrow. No robot sees the choice.
+
+/** Where a choice is sent. */
+export function pathOf(scene) {
+  return scene.attention ? "api/attention" : "api/steps";
+}
+
+/** What tells one screen of teaching from another. */
+export function placeOf(scene) {
+  return `${scene?.round} ${scene?.step} ${scene?.attention ?? ""}`;
+}
+
+/** The map as a small picture, with the corner that is asked for. */
+function askedPicture(corner, size) {
+  const row = corner.startsWith("top") ? 0 : size - 1;
+  const column = corner.endsWith("left") ? 0 : size - 1;
+  const cells = Array.from({ length: size * size }, (_, i) =>
+    s("rect", {
+      x: (i % size) * 10 + 1,
+      y: Math.floor(i / size) * 10 + 1,
+      width: 8,
+      height: 8,
+      class: i === row * size + column ? "asked-cell" : "other-cell",
+    }),
+  );
+  const box = { viewBox: `0 0 ${size * 10} ${size * 10}`, "aria-hidden": "true", focusable: "false" };
+  return s("svg", { class: "asked-picture", ...box }, cells);
+}
+
+/** The place for the request, above the maps. */
+function attentionBox() {
+  return h("section", { class: "asked", id: "asked", hidden: true });
+}
+
+/** Ask for the arrow. The request stays on the screen while arrows are picked. */
+function askAttention(view, scene) {
+  const asked = Boolean(scene.attention);
+  view.element.classList.toggle("attention", asked);
+  view.asked.hidden = !asked;
+  view.truth.overlay.removeAttribute("aria-describedby");
+  if (!asked) return;
+  const request = t(`attention.${scene.attention}`);
+  view.asked.replaceChildren(
+    askedPicture(scene.attention, scene.size),
+    h(
+      "div",
+      null,
+      h("h2", null, t("attention.title")),
+      h("p", { class: "asked-text" }, request),
+      h("p", { class: "asked-note" }, t("attention.note")),
+    ),
+  );
+  view.truth.overlay.setAttribute("aria-describedby", view.asked.id);
+  view.status.textContent = "";
+  view.counter.textContent = t("attention.title");
+  view.button.textContent = t("attention.confirm");
+  view.announce(`${t("attention.title")}. ${request} ${t("attention.note")}`);
 }
 
 export class TeachView {
