@@ -88,39 +88,42 @@ def test_the_maximum_is_that_of_scipy(loss, tolerance):
     # With one b, and a window and a sharpness without limit, the belief is one exact function.
     learner = learners.aware_posterior(**settings, sharpest=1e9, window=20, iterations=60)
     live = ital.session(task, learner, batch_size=6, steps=8, lr=1e-3)
-    shown, batches, choices = taught(live, 8)
-    found = np.asarray(live.params)
+    shown, candidates, choices = taught(live, 8)
+    batches = [(np.asarray(batch.x.x, float), np.asarray(batch.labels)) for batch in candidates]
+    found = np.asarray(live.params, float)
     variance = 0.25 if loss is losses.squared else 1.0
 
-    def value(alpha, y):
-        return loss.value(jnp.asarray(alpha), jnp.asarray(y))
+    # A second implementation of both losses, in NumPy.
+    def losses_at(params, x, y):
+        alpha = x @ params.T
+        if loss is losses.squared:
+            return 0.5 * np.sum((alpha - y) ** 2, axis=1)
+        return scipy.special.logsumexp(alpha, axis=1) - alpha[np.arange(len(y)), y]
 
-    def derivative(alpha, y):
-        return loss.derivative(jnp.asarray(alpha), jnp.asarray(y))
+    def gradients_at(params, x, y):
+        alpha = x @ params.T
+        if loss is losses.squared:
+            residuals = alpha - y
+        else:
+            residuals = scipy.special.softmax(alpha, axis=1) - np.eye(outputs)[y]
+        return (residuals[:, :, None] * x[:, None]).reshape(len(residuals), -1)
 
-    def losses_at(params, batch):
-        return np.asarray(value(batch.x.x @ params.T, batch.labels))
-
-    def gradients_at(params, batch):
-        residuals = np.asarray(derivative(batch.x.x @ params.T, batch.labels))
-        return (residuals[:, :, None] * np.asarray(batch.x.x)[:, None]).reshape(len(residuals), -1)
-
-    first = gradients_at(shown[0], batches[0])
+    first = gradients_at(shown[0], *batches[0])
     centred = first - first.mean(axis=0)
     spread = 2e-3 * np.sqrt(np.mean(1.5**2 * np.sum(centred**2, axis=1)))
     b = 5.0 / spread
 
-    x = np.concatenate([np.asarray(batch.x.x) for batch in batches])
-    y = np.concatenate([np.asarray(batch.labels) for batch in batches])
+    x = np.concatenate([of_batch for of_batch, _ in batches])
+    y = np.concatenate([of_batch for _, of_batch in batches])
     _, once = np.unique(x, axis=0, return_index=True)
 
     def minus_log_belief(flat):
         params = flat.reshape(found.shape)
         total = 0.5 * np.sum(flat**2) / 1.5**2
-        total += np.sum(np.asarray(value(x[once] @ params.T, y[once]))) / variance
+        total += np.sum(losses_at(params, x[once], y[once])) / variance
         for params_then, batch, choice in zip(shown, batches, choices, strict=True):
-            gain = losses_at(params_then, batch) - losses_at(params, batch)
-            norms = np.sum(gradients_at(params_then, batch) ** 2, axis=1)
+            gain = losses_at(params_then, *batch) - losses_at(params, *batch)
+            norms = np.sum(gradients_at(params_then, *batch) ** 2, axis=1)
             scores = b * (-1e-6 * norms + 2e-3 * gain)
             q = np.exp(scores - scores.max())
             total -= np.log(0.02 / 6 + 0.98 * q[choice] / q.sum())
