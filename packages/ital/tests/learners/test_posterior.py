@@ -91,6 +91,7 @@ def test_the_maximum_is_that_of_scipy(loss, tolerance):
     shown, candidates, choices = taught(live, 8)
     batches = [(np.asarray(batch.x.x, float), np.asarray(batch.labels)) for batch in candidates]
     found = np.asarray(live.params, float)
+    found_in_float64 = np.asarray(live.params).dtype == np.float64
     variance = 0.25 if loss is losses.squared else 1.0
 
     # A second implementation of both losses, in NumPy.
@@ -130,8 +131,10 @@ def test_the_maximum_is_that_of_scipy(loss, tolerance):
         return total
 
     best = scipy.optimize.minimize(minus_log_belief, found.ravel(), tol=1e-10)
-    # The belief in a hostile teacher has next to no weight, but some.
-    assert np.abs(best.x - found.ravel()).max() < 0.02 * np.abs(found).max()
+    # The belief in a hostile teacher has next to no weight, but some. In float32 the volumes of a
+    # sharp choice carry few digits.
+    nearness = 0.02 if found_in_float64 else 0.05
+    assert np.abs(best.x - found.ravel()).max() < nearness * np.abs(found).max()
     assert minus_log_belief(found.ravel()) - best.fun < 0.05
 
 
