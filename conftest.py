@@ -124,9 +124,9 @@ def programs():
     """The programs that ``optimised`` compiles: a module, a name in it, the argument whose memory
     is reused.
     """
-    from ital.teaching import _block
+    from ital.teaching import _session
 
-    return [(_block, "run_block", 2)]
+    return [(_session, "run_block", 2)]
 
 
 @pytest.fixture
@@ -143,10 +143,10 @@ def fast(monkeypatch):
     """The teaching loop as fast as for users, compiled in half the time, for tests that teach many
     steps.
     """
-    from ital.teaching import _block
+    from ital.teaching import _session
 
     monkeypatch.setattr(
-        _block, "run_block", _compiled_with(_block.run_block.__wrapped__, 2, 1, False)
+        _session, "run_block", _compiled_with(_session.run_block.__wrapped__, 2, 1, False)
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import ital
 from ital import learners, teachers, teaching
-from ital.teaching import _block, _start
+from ital.teaching import _session
 from tests import keys
 
 
@@ -107,16 +107,18 @@ def check_keys(task, teacher, learner):
 
 def everything_random(task, program, numbers):
     """All draws at the start and of the first two steps of a run, and of its automatic β."""
-    starts = _start.start(program, task.init.kind, jnp.asarray(task.init.scale), numbers)
-    lanes, _ = _start.begin(program, numbers, starts)
+    starts = _session.start(program, task.init.kind, jnp.asarray(task.init.scale), numbers)
+    lanes, _ = _session.begin(program, numbers, starts)
     looks_ahead = (
         program.teacher.ahead > 1
     )  # in its first step it sees the mini-batch of the second
     for step in jnp.arange(1 if looks_ahead else 2):
-        _block._step_all(program, numbers, step, _block._draw_all(program, numbers, step), lanes)
+        _session._step_all(
+            program, numbers, step, _session._draw_all(program, numbers, step), lanes
+        )
     remembers = (
         program.teacher.init is not None
     )  # an automatic β is found with the same first memory
     if "gradients" in task.offers and not (looks_ahead or remembers):
         one_lane = numbers._replace(lanes=jax.tree.map(lambda leaf: leaf[:, 0], numbers.lanes))
-        _start.at_start(program, learners.imagined_volumes("imitated"), one_lane, starts)
+        teaching.at_start(program, learners.imagined_volumes("imitated"), one_lane, starts)

@@ -22,7 +22,7 @@ import numpy as np
 import ital
 from ital import learners, losses, tasks, teachers, teaching
 from ital.cli import main
-from ital.experiments import _store
+from ital.experiments import _cells
 from ital.teaching import Recording
 from tests.worlds import numbers_pool, small_classes
 
@@ -76,7 +76,7 @@ def iterated():
 
 def shards():
     (session,) = sessions(4, seeds=8)
-    lowered = teaching._block.run_block.lower(
+    lowered = teaching._session.run_block.lower(
         session.program, session.numbers, session.carry, jnp.asarray(1)
     )
     session.advance(2)
@@ -104,9 +104,9 @@ def checkpoints():
         for before, after in ((1, 1), (4, 1), (1, 3)):
             cut = Recording(sessions(before))
             cut.sessions[0].advance(3)
-            _store.save_checkpoint(cut, 1.0, file)
+            _cells.save_checkpoint(cut, 1.0, file)
             resumed = Recording(sessions(after))
-            assert _store.load_checkpoint(resumed, file) == 1.0
+            assert _cells.load_checkpoint(resumed, file) == 1.0
             (session,) = resumed.sessions
             assert session.step == 30
             session.advance(3)

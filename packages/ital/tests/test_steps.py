@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import ital
 from ital import learners, losses, steps, tasks, teachers
 from ital.errors import DivergenceWarning, InputError
-from ital.teaching import _block, open_sessions
+from ital.teaching import _session, open_sessions
 from tests.learners.test_two_step import lesson_on
 from tests.test_gradients import problem
 
@@ -173,7 +173,7 @@ def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
     """
     run = ital.Run(seeds=2, steps=10, lr=0.01, batch_size=5, eval_every=5)
     (session,) = open_sessions(SMALL, teachers.cooperative(), [learners.make("ital-safe")], run)
-    jaxpr = jax.make_jaxpr(_block.run_block, static_argnums=0)(
+    jaxpr = jax.make_jaxpr(_session.run_block, static_argnums=0)(
         session.program, session.numbers, session.carry, 1
     )
     loops = [equation for equation in equations(jaxpr.jaxpr) if equation.primitive.name == "while"]

@@ -9,7 +9,7 @@ import pytest
 import ital
 from ital import learners, losses, models, tasks, teachers, teaching
 from ital.models import Init
-from ital.teaching import _block, _program, _start, _step
+from ital.teaching import _auto_beta, _program, _session, _step
 from tests.lanes import PAPER, MapLane, PoolLane
 from tests.worlds import numbers_pool, small_classes, small_numbers
 
@@ -138,9 +138,9 @@ def test_a_view_of_the_whole_batch_is_plain_ital_bit_for_bit():
 def test_numbers_of_a_teacher_are_traced(pair):
     first, second = pair
     ital.teach(small_numbers(), first, "imt", steps=3, seeds=3, batch_size=5)
-    before = _block.run_block._cache_size(), _start.begin._cache_size()
+    before = _session.run_block._cache_size(), _session.begin._cache_size()
     ital.teach(small_numbers(), second, "imt", steps=3, seeds=3, batch_size=5)
-    assert (_block.run_block._cache_size(), _start.begin._cache_size()) == before
+    assert (_session.run_block._cache_size(), _session.begin._cache_size()) == before
 
 
 def test_changing_numbers_never_recompiles():
@@ -155,9 +155,9 @@ def test_changing_numbers_never_recompiles():
 
     def compiled():
         return (
-            _block.run_block._cache_size(),
-            _start.begin._cache_size(),
-            _start.auto_beta_per_seed._cache_size(),
+            _session.run_block._cache_size(),
+            _session.begin._cache_size(),
+            _auto_beta.auto_beta_per_seed._cache_size(),
         )
 
     before = compiled()
@@ -189,7 +189,7 @@ def test_changing_numbers_never_recompiles():
 
 
 def test_whole_numbers_and_others_are_one_program():
-    assert _program.spread(5, (2, 3)).dtype == _program.spread(5.0, (2, 3)).dtype
+    assert _session.spread(5, (2, 3)).dtype == _session.spread(5.0, (2, 3)).dtype
 
 
 @pytest.mark.parametrize("size", [1, 5, 64, 65, 200])

@@ -8,10 +8,10 @@ import xarray as xr
 
 from ital import experiments, tasks, teaching, tuning
 from ital.errors import InputError
-from ital.experiments import Settings, _cells, _complete, _experiment, _store
+from ital.experiments import Settings, _cells, _experiment, _run, load_curves
 from ital.experiments._cells import missing_cells
 from ital.experiments._experiment import Chunks, Experiment, Point
-from ital.teaching import _footprint
+from ital.teaching import _run as _numbers
 from ital.tools import memory
 from tests.worlds import small_classes
 
@@ -135,7 +135,7 @@ def test_a_machine_with_other_data_is_refused(tmp_path, monkeypatch):
 def test_a_damaged_cell_is_computed_again_and_a_whole_one_is_not(tmp_path, monkeypatch, damage):
     cell = missing_cells(curves(), None, Chunks(2, 2))[0]
     _cells.compute_cell(cell, tmp_path)
-    before = _store.load_curves(cell.path(tmp_path))
+    before = load_curves(cell.path(tmp_path))
     calls = []
     original = teaching.Session.advance
     monkeypatch.setattr(
@@ -153,13 +153,13 @@ def test_a_damaged_cell_is_computed_again_and_a_whole_one_is_not(tmp_path, monke
     _cells.compute_cell(cell, tmp_path, say=said.append)
     assert calls
     assert "computing it again" in said[0]
-    same(_store.load_curves(cell.path(tmp_path)), before)
+    same(load_curves(cell.path(tmp_path)), before)
 
 
 def collect_often(monkeypatch):
     """Collect every cell as soon as it is finished."""
-    monkeypatch.setattr(_complete, "SECONDS_BETWEEN_COLLECTIONS", -1e9)
-    monkeypatch.setattr(_complete, "COLLECTING", 1e9)
+    monkeypatch.setattr(_run, "SECONDS_BETWEEN_COLLECTIONS", -1e9)
+    monkeypatch.setattr(_run, "COLLECTING", 1e9)
 
 
 def test_the_collected_arrays_do_not_depend_on_when_they_are_collected(tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_the_collected_arrays_do_not_depend_on_when_they_are_collected(tmp_path,
     often = experiments.run(Settings(**QUICK), tmp_path / "often", draw=False, **options).curves
     same(often, whole)
     assert whole.attrs["seeds_per_cell"] == 2
-    same(_store.load_curves(tmp_path / "often/small/cooperative/curves.nc"), whole)
+    same(load_curves(tmp_path / "often/small/cooperative/curves.nc"), whole)
     assert sorted(file.name for file in (tmp_path / "often/small/cooperative").iterdir()) == [
         "curves.nc",
         "summary.csv",
@@ -257,7 +257,7 @@ def test_a_cell_that_cannot_fit_is_halved_before_it_is_tried(tmp_path, monkeypat
     seed = teaching.bytes_per_seed(
         plan.task, plan.run, len(experiment.lanes), [plan.task.world(0), plan.task.world(1)]
     )
-    monkeypatch.setattr(_footprint, "FEW_SEEDS", 0)
+    monkeypatch.setattr(_numbers, "FEW_SEEDS", 0)
     monkeypatch.setattr(memory, "free_memory", lambda: 3 * seed)
     asked, said = [], []
     monkeypatch.setattr(teaching.Session, "advance", out_of_memory(10, asked))

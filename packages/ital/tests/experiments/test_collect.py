@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from ital import experiments, learners, tasks, teachers, teaching
-from ital.experiments import Settings, _cells, _collect
+from ital.experiments import Settings, _cells, _run
 from ital.experiments._experiment import Experiment
 from ital.teaching import Recording, seen
 from tests.experiments.made_up import UNEVEN, experiment, sweep
@@ -75,9 +75,9 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
         (["ital-2"], [4, 11]),
     ]
     now, later = cells_of_run(whole, places[:2]), cells_of_run(whole, places[2:])
-    old = _collect.assemble(plan, None, now)
+    old = _run.assemble(plan, None, now)
     for order in itertools.permutations(later):
-        found = _collect.assemble(plan, old, list(order))
+        found = _run.assemble(plan, old, list(order))
         assert found["learner"].values.tolist() == ["ital-2", "imt", "ital"]
         assert found["label"].values.tolist() == ["ITAL-2", "IMT", "ITAL"]
         assert found["seed"].values.tolist() == [4, 7, 11, 13]
@@ -96,7 +96,7 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
     # The last cell that has a lane counts, and the methods of an old result keep their order.
     plan = Experiment(Settings("regression", methods=("imt",), seeds=9, first_seed=3))
     (again,) = cells_of_run(2 * whole, [(["imt"], [4])])
-    newer = _collect.assemble(plan, old, [again])
+    newer = _run.assemble(plan, old, [again])
     assert newer["learner"].values.tolist() == ["imt", "ital"]
     twice = newer["distance"].sel(learner="imt").values
     np.testing.assert_array_equal(
@@ -120,8 +120,8 @@ def test_methods_keep_their_order_unless_all_are_named(stored, named, expected):
     old = None
     for name in stored:  # one after the other, as they were typed
         at_first = Experiment(Settings("regression", methods=(name,), seeds=9, first_seed=3))
-        old = _collect.assemble(at_first, old, cells_of_run(whole, [([name], [4])]))
-    found = _collect.assemble(
+        old = _run.assemble(at_first, old, cells_of_run(whole, [([name], [4])]))
+    found = _run.assemble(
         plan, old, cells_of_run(whole, [([name], [11]) for name in reversed(named)])
     )
     assert found["learner"].values.tolist() == expected
@@ -152,7 +152,7 @@ def test_a_sweep_is_put_together_from_its_points():
             for name in ("distance", "computed", "diverged_at")
         }
         made.append(cell(whole, lanes, seeds, rows))
-    old = _collect.assemble(plan, None, made[1:2])
+    old = _run.assemble(plan, None, made[1:2])
     there = old["computed"].to_series()
     for name, lr, beta, seed in itertools.product(
         *(there.index.unique(axis) for axis in there.index.names)
@@ -160,7 +160,7 @@ def test_a_sweep_is_put_together_from_its_points():
         first = (name, lr, None if name == "batch" else beta) in points[:9]
         assert there[name, lr, beta, seed] == first
     assert set(there) == {0, 1}
-    found = _collect.assemble(plan, old, [made[2], made[3], made[0]])
+    found = _run.assemble(plan, old, [made[2], made[3], made[0]])
     for name in ("distance", "computed", "diverged_at"):
         np.testing.assert_array_equal(found[name].transpose(*whole[name].dims), whole[name])
 
@@ -203,9 +203,9 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
 
     checkpoint, saved = tmp_path / "checkpoint", []
     monkeypatch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    save = _cells._store.save_checkpoint
+    save = _cells.save_checkpoint
     monkeypatch.setattr(
-        _cells._store,
+        _cells,
         "save_checkpoint",
         lambda recording, took, path: (saved.append(took), save(recording, took, path)),
     )
@@ -238,9 +238,7 @@ def test_a_picture_shows_methods_on_one_seed():
         (own,) = cells_of_run(whole, [(methods, [seed])])
         path = np.stack([(i + 1) * paths[number] for i in range(len(methods))])
         own["path"] = ("learner", "frame", "parameter"), path, {"seed": seed}
-        return _collect.assemble(
-            plan, old, [own.assign_coords(learner=methods, frame=[0, 900, 2000])]
-        )
+        return _run.assemble(plan, old, [own.assign_coords(learner=methods, frame=[0, 900, 2000])])
 
     first = grown(None, ["imt"], 11, 0)
     assert first["path"].attrs["seed"] == 11

@@ -18,7 +18,7 @@ import xarray as xr
 
 from ital import experiments, tasks
 from ital.errors import InputError
-from ital.experiments import Incomplete, Settings, _cells, _cluster, _engines, _experiment
+from ital.experiments import Incomplete, Settings, _cells, _engines, _experiment
 from tests.experiments import parts
 from tests.typed import ital
 
@@ -237,16 +237,14 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(
 def test_a_scheduler_that_ends_while_it_passes_on_a_result_is_lost_too(error):
     distributed, send = (
         mock.MagicMock(),
-        mock.MagicMock(spec=_cluster._Sender, client=mock.MagicMock()),
+        mock.MagicMock(spec=_engines._Sender, client=mock.MagicMock()),
     )
     send.client.scheduler.address = "tcp://there"
     send.return_value.configure_mock(status="finished", **{"result.side_effect": error})
     distributed.as_completed.side_effect = lambda futures, **_: iter(futures)
     with pytest.raises(ConnectionError, match="the scheduler is gone") as lost:
         list(
-            _cluster._as_they_finish(
-                distributed, send, [mock.Mock(spec=_engines.Cell)], print, print
-            )
+            _engines._as_they_finish(distributed, send, [mock.Mock(spec=_cells.Cell)], print, print)
         )
     assert lost.value.filename == "tcp://there"
 
@@ -329,14 +327,14 @@ def test_when_all_fails_there_is_nothing_to_show(tmp_path, monkeypatch, capsys):
 
 
 def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
-    original = _engines.compute_cell
+    original = _cells.compute_cell
 
     def compute_cell(cell, folder, **options):
         if any(lane.lr == 0.1 and lane.method == "ital" for lane in cell.lanes):
             raise RuntimeError("not this one")
         original(cell, folder, **options)
 
-    monkeypatch.setattr(_engines, "compute_cell", compute_cell)
+    monkeypatch.setattr(_cells, "compute_cell", compute_cell)
     with pytest.raises(Incomplete) as incomplete:
         experiments.sweep(
             Settings("small", seeds=2, **QUICK),
@@ -362,12 +360,12 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
 
 def test_a_large_sweep_is_shared_by_processes_unless_told_otherwise(monkeypatch):
     monkeypatch.setattr(
-        _cluster, "processes", lambda number, platform: ("processes", number, platform)
+        _engines, "processes", lambda number, platform: ("processes", number, platform)
     )
     monkeypatch.setattr(
-        _cluster, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"])
+        _engines, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"])
     )
-    monkeypatch.setattr(_cluster._processes, "number_for", lambda seeds: min(seeds, 4))
+    monkeypatch.setattr(_engines._processes, "number_for", lambda seeds: min(seeds, 4))
     large = {"seeds": 20, "lane_steps": experiments.LARGE_SWEEP}
     assert experiments.engine_for(**large, platform="cpu") == ("processes", 4, "cpu")
     assert experiments.engine_for(**large, workers=0) is None
@@ -411,4 +409,4 @@ def test_a_worker_must_see_the_folder(tmp_path):
     settings = Settings("small", seeds=1, **QUICK)
     (cell,) = _cells.missing_cells(_experiment.Experiment(settings), None, _experiment.Chunks(1, 2))
     with pytest.raises(InputError, match="file system that all workers share"):
-        _cluster.attempt(cell, str(tmp_path), "token", None)
+        _engines.attempt(cell, str(tmp_path), "token", None)

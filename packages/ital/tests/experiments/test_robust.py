@@ -21,7 +21,7 @@ import xarray as xr
 from ital import experiments, tasks
 from ital.cli import main
 from ital.errors import InputError
-from ital.experiments import Settings, _cells, _store
+from ital.experiments import Settings, _cells
 from ital.experiments._experiment import Chunks
 from ital.teaching import Session
 from ital.tools import files as _files
@@ -71,7 +71,7 @@ class Disk:
 def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, capsys, error):
     whole = run(tmp_path / "whole").curves
     run(tmp_path / "results", seeds=1)
-    before = _store.load_curves(tmp_path / "results" / CURVES)
+    before = experiments.load_curves(tmp_path / "results" / CURVES)
     arguments = [
         "run",
         "small",
@@ -93,7 +93,7 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
     assert stop.value.code == 1
     assert err == f"ital: results/small/cooperative/cells: cannot write here: {os.strerror(error)}"
     assert not list(tmp_path.rglob("*.part"))
-    same(_store.load_curves(tmp_path / "results" / CURVES), before)
+    same(experiments.load_curves(tmp_path / "results" / CURVES), before)
     rest = run(tmp_path / "results")
     assert rest.lanes_computed == 4  # of the three seeds that were missing, one was finished
     same(rest.curves, whole)
@@ -112,7 +112,7 @@ def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(
         assert disk.count >= number
     assert not list(tmp_path.rglob("*.part"))
     if (tmp_path / "full" / CURVES).exists():
-        same(_store.load_curves(tmp_path / "full" / CURVES), whole)
+        same(experiments.load_curves(tmp_path / "full" / CURVES), whole)
     same(run(tmp_path / "full", seeds=2).curves, whole)
 
 
@@ -149,7 +149,7 @@ def test_a_full_disk(tmp_path, size, left):
     # from it.
     assert sorted(name for name in names if not name.startswith(".checkpoint-")) == left
     for file in tmp_path.rglob("kept/**/*.nc"):
-        assert (_store.load_curves(file)["computed"] == 1).all()
+        assert (experiments.load_curves(file)["computed"] == 1).all()
     last = full.stderr.splitlines()[-1]
     assert last.startswith("ital: disk/out/regression/cooperative")
     assert last.endswith("cannot write here: No space left on device")
@@ -218,7 +218,7 @@ def kill_at_random_moments(tmp_path, kills, *more):
             cut.communicate()
             killed += 1
         if file.exists():  # every file is complete, and its content is right
-            there = _store.load_curves(file)
+            there = experiments.load_curves(file)
             run = there["computed"] == 1
             part = expected.sel({"learner": there["learner"], "seed": there["seed"]})
             assert (
@@ -285,7 +285,7 @@ def test_a_signal_ends_a_command_with_a_checkpoint_and_a_line(
     assert "resuming an interrupted run" in said
     ital(capsys, *command, "--out", "whole")
     (cut,), (whole,) = (list(tmp_path.glob(f"{out}/small/*/*.nc")) for out in ("cut", "whole"))
-    same(_store.load_curves(cut), _store.load_curves(whole))
+    same(experiments.load_curves(cut), experiments.load_curves(whole))
 
 
 def test_damaged_results_and_cells_are_computed_again(tmp_path):
@@ -371,7 +371,7 @@ def test_a_folder_in_the_place_of_a_table_is_named(tmp_path):
 def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
     computed = []
     monkeypatch.setattr(
-        experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell)
+        experiments._cells, "compute_cell", lambda cell, folder, **options: computed.append(cell)
     )
     with pytest.raises(OSError, match="repeatedly missing"):
         run(tmp_path)
@@ -385,20 +385,20 @@ def test_a_lock_that_its_owner_has_removed_locks_nobody_out(tmp_path, monkeypatc
     """
     flock = fcntl.flock
     with contextlib.ExitStack() as first, contextlib.ExitStack() as third:
-        first.enter_context(_store.owned(tmp_path))
+        first.enter_context(_files.owned(tmp_path))
 
         def late(file, how):
             monkeypatch.setattr(fcntl, "flock", flock)
             first.close()
-            third.enter_context(_store.owned(tmp_path))
+            third.enter_context(_files.owned(tmp_path))
             flock(file, how)
 
         monkeypatch.setattr(fcntl, "flock", late)
-        with pytest.raises(InputError, match="another run is writing"), _store.owned(tmp_path):
+        with pytest.raises(InputError, match="another run is writing"), _files.owned(tmp_path):
             pass
         assert (tmp_path / ".lock").exists()
     assert not (tmp_path / ".lock").exists()
-    with _store.owned(tmp_path):
+    with _files.owned(tmp_path):
         pass
 
 
@@ -409,7 +409,7 @@ def test_a_contended_folder_has_one_owner_at_a_time(tmp_path):
     def contend(name):
         owned = 0
         while owned < rounds:
-            with contextlib.suppress(InputError), _store.owned(tmp_path):
+            with contextlib.suppress(InputError), _files.owned(tmp_path):
                 inside.append(name)
                 most.append(len(inside))
                 time.sleep(0)  # others may begin here
@@ -427,7 +427,7 @@ CONTENDERS = """
 import os, sys
 from pathlib import Path
 from ital.errors import InputError
-from ital.experiments import _store
+from ital.tools import files
 
 folder, processes, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 
@@ -435,7 +435,7 @@ def contend():
     owned = 0
     while owned < rounds:
         try:
-            with _store.owned(folder):
+            with files.owned(folder):
                 (folder / "holder").touch(exist_ok=False)
                 os.sched_yield()
                 (folder / "holder").unlink()

@@ -77,9 +77,9 @@ def test_a_cell_is_what_a_run_with_its_numbers_gives(tmp_path):
 
 
 def test_the_whole_grid_is_one_compiled_program(tmp_path):
-    before = teaching._block.run_block._cache_size()
+    before = teaching._session.run_block._cache_size()
     sweep(tmp_path / "one", methods=("batch", "sgd", "imt", "ital", "ital-2"), seeds=3)
-    assert teaching._block.run_block._cache_size() == before + 1
+    assert teaching._session.run_block._cache_size() == before + 1
     sweep(
         tmp_path / "two",
         methods=("batch", "sgd", "imt", "ital", "ital-2"),
@@ -87,7 +87,7 @@ def test_the_whole_grid_is_one_compiled_program(tmp_path):
         lr=[1.0, 2.0, 3.0],
         beta=[5.0, 6.0],
     )
-    assert teaching._block.run_block._cache_size() == before + 1
+    assert teaching._session.run_block._cache_size() == before + 1
 
 
 def test_missing_methods_and_seeds_are_added_and_nothing_is_computed_twice(tmp_path):

@@ -94,7 +94,7 @@ def test_adam_is_adam_in_numpy(method):
 
 
 def test_the_state_of_the_optimiser_is_memory_and_resumes(tmp_path):
-    from ital.experiments import _store
+    from ital.experiments import _cells
     from ital.teaching import Recording
 
     methods = (*PAIR, "forgetful:0.1")  # a learner that wraps another has the optimiser too
@@ -107,8 +107,8 @@ def test_the_state_of_the_optimiser_is_memory_and_resumes(tmp_path):
     assert [len(session.learners) for session in straight.sessions] == [2, 1]
     for session in interrupted.sessions:
         session.advance(1)
-    _store.save_checkpoint(interrupted, 0.0, tmp_path / "checkpoint")
-    assert _store.load_checkpoint(resumed, tmp_path / "checkpoint") is not None
+    _cells.save_checkpoint(interrupted, 0.0, tmp_path / "checkpoint")
+    assert _cells.load_checkpoint(resumed, tmp_path / "checkpoint") is not None
     for one, other in zip(straight.sessions, resumed.sessions, strict=True):
         assert other.step == 10
         jax.tree.map(np.testing.assert_array_equal, finished(one), finished(other))

@@ -121,7 +121,7 @@ def test_a_damaged_file_is_refused_in_a_line(tmp_path, damage):
 
 
 def test_a_file_of_another_format_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("ital.teaching._live_files.FORMAT", 2)
+    monkeypatch.setattr("ital.teaching._live.FORMAT", 2)
     file = small().save(tmp_path / "live.json")
     assert json.loads(file.read_text())["ital_session"] == 2
     monkeypatch.undo()

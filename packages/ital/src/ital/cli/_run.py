@@ -105,9 +105,10 @@ def run(
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
-    from ital import experiments
+    from ital.experiments import Settings, print_outcome
+    from ital.experiments import run as run_experiment
 
-    settings = experiments.Settings(
+    settings = Settings(
         **taught,
         teacher=teacher,
         methods=None if methods is None else split("methods", methods),
@@ -130,8 +131,8 @@ def run(
         optimizer=optimizer,
         devices=parse_devices(devices),
     )
-    with partial_result(experiments.print_outcome) as say:
-        outcome = experiments.run(
+    with partial_result(print_outcome) as say:
+        outcome = run_experiment(
             settings,
             out,
             animate=animate,
@@ -143,7 +144,7 @@ def run(
             progress=True,
             say=say,
         )
-        experiments.print_outcome(outcome)
+        print_outcome(outcome)
     if awareness:
         _print_awareness(settings)
 
@@ -212,9 +213,10 @@ def matrix(
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
-    from ital import experiments
+    from ital.experiments import Settings, print_matrix
+    from ital.experiments import matrix as run_matrix
 
-    settings = experiments.Settings(
+    settings = Settings(
         **taught,
         seeds=seeds,
         first_seed=first_seed,
@@ -228,7 +230,7 @@ def matrix(
         eval_every=eval_every,
         form=form,
     )
-    result = experiments.matrix(
+    result = run_matrix(
         settings,
         out,
         teachers=None if teachers is None else split("teachers", teachers),
@@ -238,7 +240,7 @@ def matrix(
         progress=True,
         say=options.say_once(),
     )
-    experiments.print_matrix(result)
+    print_matrix(result)
 
 
 def sweep(
@@ -309,9 +311,10 @@ def sweep(
     if devices == "1":
         lane_steps = len(names) * len(lrs) * len(betas) * seeds * steps
     engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
-    from ital import experiments
+    from ital.experiments import Settings, print_sweep
+    from ital.experiments import sweep as run_sweep
 
-    settings = experiments.Settings(
+    settings = Settings(
         **taught,
         teacher=teacher,
         methods=names,
@@ -329,8 +332,8 @@ def sweep(
         optimizer=optimizer,
         devices=parse_devices(devices),
     )
-    with partial_result(experiments.print_sweep) as say:
-        swept = experiments.sweep(
+    with partial_result(print_sweep) as say:
+        swept = run_sweep(
             settings,
             lrs,
             betas,
@@ -345,7 +348,7 @@ def sweep(
             progress=True,
             say=say,
         )
-        experiments.print_sweep(swept)
+        print_sweep(swept)
 
 
 def engine_of(
@@ -371,9 +374,12 @@ def engine_of(
         raise InputError("--resource needs workers: add --workers or --scheduler")
     # On a cluster, --platform is for the workers: this process leaves the GPU to them.
     set_up_jax("cpu" if on_cluster else platform)
-    from ital import experiments
+    if not (on_cluster or size):
+        # Only a sweep can be so large that it uses processes unasked.
+        return None
+    from ital.experiments import engine_for
 
-    return experiments.engine_for(
+    return engine_for(
         workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size
     )
 

@@ -4,23 +4,22 @@ A call goes through these modules, in this order:
 
 - ``_settings``: what the user asks for; refuses what is not valid.
 - ``_experiment``: its lanes and axes (where would a sweep get a third axis?), and its identity.
-- ``_run``, ``_sweep``, ``_matrix``: the three calls; ``_complete``: what they have in common.
-- ``_cells``: the parts that are computed (why can a kill not lose a step?).
-- ``_engines``, ``_cluster``: where cells are computed; ``_collect``: the writer of the result.
-- ``_store``: files and the lock of a folder.
-- ``_table``, ``_redraw``, ``_track``: what is shown of a result.
+- ``_run``, ``_sweep``, ``_matrix``: the three calls. ``_run`` also has what they have in common:
+  it completes a result, and is its single writer.
+- ``_cells``: the parts that are computed, here or elsewhere (why can a kill not lose a step?).
+- ``_engines``: where else they are computed, in local processes and on a cluster.
+- ``_table``, ``_redraw``, ``_pictures``, ``_track``: what is shown of a result.
 """
 
 from ital.errors import Incomplete
-from ital.experiments._cluster import LARGE_SWEEP, cluster, engine_for
-from ital.experiments._engines import processes
+from ital.experiments._engines import LARGE_SWEEP, cluster, engine_for, processes
 from ital.experiments._matrix import TEACHERS, Matrix, matrix, print_matrix
 from ital.experiments._redraw import redraw
 from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
-from ital.experiments._store import Damaged, load_curves, save_curves
 from ital.experiments._sweep import Sweep, load_sweep, sweep
 from ital.experiments._table import print_differences, print_failures, print_outcome, print_sweep
+from ital.tools.curve_files import Damaged, load_curves, save_curves
 
 __all__ = [
     "LARGE_SWEEP",

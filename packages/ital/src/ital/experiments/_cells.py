@@ -1,39 +1,50 @@
 """Cells: the independent parts of an experiment. A cell's file is the same wherever it is computed.
 
+:func:`missing_cells` divides what a result misses. An engine computes cells: :func:`in_process` is
+the one of this process, ``_engines`` has others. :func:`compute_cell` teaches a cell and writes its
+file; in between it keeps checkpoints.
+
 Why a kill, even of the whole machine, loses no result and changes no number:
 
 1. Every file appears whole or not at all: temporary name, fsync, rename (``tools.files.whole``).
 2. Ctrl-C and SIGTERM wait for the end of a block (``tools.interrupts.deferred``), so the carry of a
    checkpoint and its measurements are of the same step (:func:`run_to_the_end`).
 3. A checkpoint is removed only when the file of its cell is there (:func:`_compute`), and the file
-   of a cell only when it is in the result (``_collect.Collector.collect``). At every moment,
+   of a cell only when it is in the result (``_run.Collector.collect``). At every moment,
    finished steps are in at least one of the three.
 4. What a kill -9 does lose, the seconds since the last checkpoint, is computed again with the same
    numbers: randomness comes from the seed and the step, never from a clock or an order.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
+import io
 import json
+import os
 import platform
 import re
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
 from ital._version import __version__
 from ital.errors import InputError
-from ital.experiments import _store
 from ital.experiments._experiment import AXES, Chunks, Experiment, Point
-from ital.teaching import Recording, check_footprint
+from ital.teaching import Block, Recording, check_footprint
 from ital.tools import devices as _devices
 from ital.tools import interrupts
+from ital.tools.curve_files import Damaged, load_curves, save_curves
+from ital.tools.files import Unwritable, write
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,6 +52,10 @@ if TYPE_CHECKING:
 CELLS = "cells"  # the folder of the cells' files, beside the result
 NAME = "[0-9a-f]{16}"  # the name of a cell, see _hash
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+DIGEST = hashlib.sha256().digest_size  # bytes of the checksum at the beginning of a checkpoint
+ATTEMPTS = 3  # a cell that fails this often is skipped
+# Errors that are not specific to one cell: all others would fail too.
+FATAL = (InputError, Unwritable)
 
 Show = Callable[[float], None]  # is told the share that is done, from 0 to 1
 Say = Callable[[str], None]  # is told a line about an event
@@ -112,6 +127,10 @@ def _halves(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return items[:middle], items[middle:]
 
 
+def _hash(content: Mapping[str, Any] | list[Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Chunks) -> list[Cell]:
     """Divide the missing parts of a result into cells.
 
@@ -145,6 +164,81 @@ def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Ch
         Cell(experiment, absent, tuple(seeds), experiment.made_by)
         for (_, absent), seeds in sharing.items()
     ]
+
+
+class Failure(NamedTuple):
+    """A cell that failed for good, the number of attempts, and the traceback of the last."""
+
+    cell: Cell
+    attempts: int
+    traceback: str
+
+
+Finished = Iterator[tuple[Cell, Failure | None]]
+
+
+class RunCells(Protocol):
+    """The interface of an engine: compute cells in any order, here or elsewhere."""
+
+    def __call__(
+        self,
+        cells: Sequence[Cell],
+        folder: Path,
+        show: Callable[..., None],
+        say: Callable[[str], None],
+        /,
+    ) -> Finished:
+        """Compute the cells and yield each when it ends, with its failure if it failed for good.
+
+        Args:
+            cells: the cells to compute.
+            folder: the folder for their results.
+            show: called with the number of lanes done, and words for the progress bar.
+            say: called with a line about each event.
+
+        """
+
+
+Engine = AbstractContextManager[RunCells]
+
+
+@contextlib.contextmanager
+def in_process() -> Iterator[RunCells]:
+    """An engine that computes one cell after the other in this process."""
+    yield _one_by_one
+
+
+def _one_by_one(
+    cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+) -> Finished:
+    done = 0
+
+    def show_share(share: float) -> None:
+        # It reads the current cell: cells are computed one after the other.
+        show(done + share * cell.size)
+
+    for cell in cells:
+        yield cell, try_cell(cell, folder, show_share, say)
+        done += cell.size
+
+
+def try_cell(cell: Cell, folder: Path, show: Show, say: Say) -> Failure | None:
+    """Compute a cell in up to ``ATTEMPTS`` attempts; return its failure if it failed for good."""
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            compute_cell(cell, folder, show=show, say=say)
+            return None
+        except FATAL:
+            raise
+        except Exception as error:
+            failure = Failure(cell, number, traceback.format_exc())
+            say(f"cell {cell} failed ({line_of(error)}), attempt {number} of {ATTEMPTS}")
+    return failure
+
+
+def line_of(error: BaseException) -> str:
+    """Return an error's type and message on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def compute_cell(
@@ -217,7 +311,7 @@ def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
         **versions(),
     }
     (folder / CELLS).mkdir(exist_ok=True)
-    _store.save_curves(curves, cell.path(folder), _store.own_mark())
+    save_curves(curves, cell.path(folder), own_mark())
     # Only now: until the file is there, the checkpoint is all that a kill would leave.
     checkpoint.unlink(missing_ok=True)
     return True
@@ -277,7 +371,7 @@ def run_to_the_end(recording: Recording, checkpoint: Path, show: Show, say: Say)
                 show(recording.done / recording.total)
                 now = time.monotonic()
                 if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
-                    _store.save_checkpoint(recording, now - began, checkpoint)
+                    save_checkpoint(recording, now - began, checkpoint)
                     saved = now
                 if interrupted():
                     raise KeyboardInterrupt
@@ -287,8 +381,8 @@ def run_to_the_end(recording: Recording, checkpoint: Path, show: Show, say: Say)
 def _resume(recording: Recording, checkpoint: Path, say: Say) -> float:
     """Restore a recording from its checkpoint; return the seconds it had taken, 0 without one."""
     try:
-        seconds = _store.load_checkpoint(recording, checkpoint)
-    except _store.Damaged as damage:
+        seconds = load_checkpoint(recording, checkpoint)
+    except Damaged as damage:
         say(f"{damage}: starting from the beginning")
         return 0.0
     if seconds is None:
@@ -296,6 +390,70 @@ def _resume(recording: Recording, checkpoint: Path, say: Say) -> float:
     share = recording.done / recording.total
     say(f"resuming an interrupted run ({share:.0%} done)")
     return seconds
+
+
+def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
+    """Write the state of a run: carry and measurements of every session, and the time so far.
+
+    Both are in one file, so that a kill cannot leave a carry with the measurements of another step.
+    """
+    arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
+    for i, session in enumerate(recording.sessions):
+        for j, leaf in enumerate(jax.tree.leaves(session.state)):
+            arrays[f"carry/{i}/{j}"] = leaf
+        if session.begun:
+            for name, row in recording.rows(i).items():
+                arrays[f"rows/{i}/{name}"] = row
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    # The mark keeps two machines that compute the same cell from writing one temporary file.
+    write(path, hashlib.sha256(content).digest() + content, own_mark())
+
+
+def load_checkpoint(recording: Recording, path: Path) -> float | None:
+    """Restore a run from its checkpoint.
+
+    Args:
+        recording: the sessions of the run, not begun; they are changed.
+        path: the file.
+
+    Returns:
+        The seconds that it had taken; None if there is no checkpoint.
+
+    Raises:
+        Damaged: if the checkpoint cannot be used.
+    """
+    if not path.exists():
+        return None
+    file = path.read_bytes()
+    checksum = file[:DIGEST]
+    content = file[DIGEST:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise Damaged(f"{path} does not match its checksum")
+    with np.load(io.BytesIO(content)) as arrays:
+        for i, session in enumerate(recording.sessions):
+            leaves, structure = jax.tree.flatten(session.carry)
+            if f"carry/{i}/{len(leaves)}" in arrays:
+                # It holds more leaves than a carry has now.
+                raise Damaged(f"{path} is of an earlier version")
+            saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
+            session.state = jax.tree.unflatten(structure, saved)
+            prefix = f"rows/{i}/"
+            rows = {
+                name.removeprefix(prefix): arrays[name]
+                for name in arrays.files
+                if name.startswith(prefix)
+            }
+            session.begun = bool(rows)
+            # All blocks so far come back as one.
+            recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []
+        return float(arrays["seconds"])
+
+
+def own_mark() -> str:
+    """Return a suffix that distinguishes temporary files of this process from those of others."""
+    return f".{socket.gethostname()}-{os.getpid()}"
 
 
 def versions() -> dict[str, Any]:
@@ -318,11 +476,11 @@ def _is_out_of_memory(error: Exception) -> bool:
 def read_cell(file: Path, say: Say) -> "xr.Dataset | None":
     """Return the content of a cell's file, or None; rename a damaged file and report it."""
     try:
-        return _store.load_curves(file)
+        return load_curves(file)
     except FileNotFoundError:
         return None
-    except _store.Damaged as damage:
-        say(f"{damage}: computing it again (the old file is now {_store.put_aside(file).name})")
+    except Damaged as damage:
+        say(f"{damage}: computing it again (the old file is now {put_aside(file).name})")
         return None
 
 
@@ -353,8 +511,22 @@ def forget(folder: Path, names: set[str]) -> None:
         # A damaged file may be asked for in a bug report.
         if name and name[0] in names and file.suffix != ".damaged":
             file.unlink(missing_ok=True)
-    _store.remove_if_empty(folder / CELLS)
+    remove_if_empty(folder / CELLS)
 
 
-def _hash(content: Mapping[str, Any] | list[Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+def clear(folder: Path) -> None:
+    """Remove what a cluster leaves beside the cells: token, logs, partial files."""
+    for pattern in (".*", "*.log"):
+        for file in (folder / CELLS).glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def put_aside(file: Path) -> Path:
+    """Rename a damaged file, so that a new one can replace it."""
+    return file.replace(file.with_name(f"{file.name}.damaged"))
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder if it is empty."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ital import figures
 from ital.errors import InputError
-from ital.experiments._engines import Engine
+from ital.experiments._cells import Engine
 from ital.experiments._run import run
 from ital.experiments._settings import Settings
 from ital.figures import ASSUMED

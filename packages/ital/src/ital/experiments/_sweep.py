@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from ital import tuning
 from ital.errors import InputError
-from ital.experiments import _store, _track
-from ital.experiments._complete import completed
-from ital.experiments._engines import Engine
+from ital.experiments import _track
+from ital.experiments._cells import Engine
 from ital.experiments._experiment import SWEEP, Chunks, Experiment, axis_of
+from ital.experiments._run import completed
 from ital.experiments._settings import Settings
 from ital.tasks import Task
 from ital.teaching import task_of, write_table
+from ital.tools.curve_files import Damaged, load_curves, save_curves
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -152,7 +153,7 @@ def sweep(  # noqa: PLR0913
         if metric is not None and metric != tuning.metric_of(grid):
             # Nothing was missing: only what the settings are judged by is new.
             grid = tuning.judged_by(grid, plan.task, metric)
-            _store.save_curves(grid, folder / SWEEP.file)
+            save_curves(grid, folder / SWEEP.file)
         maps = figures.save(figures.plot_sweep(grid, plan.task), folder / "sweep")
         table = write_table(grid, folder / "sweep.csv", csv)
         outcome = Sweep(grid, plan.task, [folder / SWEEP.file, *maps, *table], done.computed)
@@ -180,7 +181,7 @@ def load_sweep(folder: Path | str) -> Sweep:
             f"{folder} holds no sweep: expected a folder with {SWEEP.file}, as ital sweep writes it"
         )
     try:
-        grid = _store.load_curves(file)
-    except _store.Damaged as damage:
+        grid = load_curves(file)
+    except Damaged as damage:
         raise InputError(f"{damage}: run ital sweep again") from None
     return Sweep(grid, task_of(grid.attrs), [file], 0)

@@ -14,10 +14,9 @@ from ital.learners import Learner, awareness_step, imagine, imagined_choice, in_
 from ital.tasks import Task, World, copies
 from ital.teachers import Teacher
 from ital.teaching._lanes import open_sessions
-from ital.teaching._parts import check_parts, parts
-from ital.teaching._program import AUTO, LaneNumbers, Numbers, Program, key_of
-from ital.teaching._run import make_run, takes_run
-from ital.teaching._start import first_memory
+from ital.teaching._program import AUTO, LaneNumbers, Program
+from ital.teaching._run import check_parts, make_run, parts, takes_run
+from ital.teaching._session import Numbers, first_memory, key_of
 from ital.teaching._step import draw, first_lesson
 from ital.tools.platform import keep_programs, traced_for
 from ital.tools.types import Array, Params, PRNGKeyArray

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ital import tasks
 from ital.errors import InputError
-from ital.results import long_form, summarise
 from ital.tasks import Metric, Rules, Task
+from ital.teaching._lanes import write_summary
 from ital.tools.curve_files import Damaged, load_curves, save_curves
-from ital.tools.files import write
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,47 +122,6 @@ def task_of(attributes: Mapping[str, Any]) -> Task:
 def _as_plain(value: Any) -> Any:
     """Return a number of a file as one of Python's; other values as they are."""
     return value.item() if hasattr(value, "item") else value
-
-
-def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = True) -> list[Path]:
-    """Write ``summary.csv`` and the figures ``curves.png`` and ``curves.pdf`` of a run.
-
-    Args:
-        curves: curves of the run.
-        task: its task.
-        folder: the folder to write to.
-        draw: whether to write the figures.
-
-    Returns:
-        The files.
-    """
-    from ital import figures
-
-    summary = folder / "summary.csv"
-    write(summary, summarise(curves).to_csv(index=False).encode())
-    if not draw:
-        return [summary]
-    figure = figures.plot_curves(curves, task)
-    return [summary, *figures.save(figure, folder / "curves")]
-
-
-def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
-    """Write every measured value as CSV, if asked for.
-
-    An existing file is written too, because it would be out of date.
-
-    Args:
-        curves: curves of a run, or the grid of a sweep.
-        file: the file.
-        wanted: whether the file was asked for.
-
-    Returns:
-        The file, or nothing.
-    """
-    if not (wanted or file.exists()):
-        return []
-    write(file, long_form(curves).to_csv(index=False).encode())
-    return [file]
 
 
 def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -> list[Path]:

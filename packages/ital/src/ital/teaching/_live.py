@@ -6,6 +6,8 @@ parameters as :func:`ital.teach`.
 """
 
 import functools
+import hashlib
+import json
 import math
 import operator
 from collections.abc import Callable
@@ -22,24 +24,19 @@ from ital.learners import Learner
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Task, World
 from ital.teachers import LearnerView, Teacher, TeacherView
-from ital.teaching._choose import learner_view, view_of
-from ital.teaching._lanes import open_sessions, version_of
-from ital.teaching._live_files import as_read_back, read_session, write_session
-from ital.teaching._parts import check_parts, parts
+from ital.teaching._lanes import Recording, open_sessions, version_of
 from ital.teaching._program import (
     STEPS,
     Carry,
     Lane,
     LaneNumbers,
     Moment,
-    Numbers,
     Program,
-    key_of,
-    spread,
 )
-from ital.teaching._recording import Recording
-from ital.teaching._run import Run, make_run, takes_run
-from ital.teaching._step import draw, meet
+from ital.teaching._run import Run, check_parts, make_run, parts, takes_run
+from ital.teaching._session import Numbers, key_of, spread
+from ital.teaching._step import draw, learner_view, meet, view_of
+from ital.tools import files
 from ital.tools.platform import keep_programs, traced_for
 from ital.tools.types import Array, Params
 
@@ -50,6 +47,11 @@ LookFn = Callable[[TeacherView, LearnerView], Any]
 
 # In place of an index: no choice has been made yet.
 NOBODY = -1.0
+
+# The format of a saved session: JSON with a checksum, written completely or not at all.
+FORMAT = 1
+# Settings of a run that older files do not hold, as these runs had them.
+LATER = {"choices": 1, "optimizer": None}
 
 
 def _index_given(key: Any, view: TeacherView, index: Array) -> Array:
@@ -361,3 +363,40 @@ def _scored(view: TeacherView, learner: LearnerView) -> dict[str, Array]:
         wanted = view.model.outputs(view.target, view.examples.x)
         scores["error"] = jnp.sum((view.feedback - wanted) ** 2, axis=-1)
     return scores
+
+
+def as_read_back(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content as a file gives it back; values that JSON does not support become text."""
+    return dict(json.loads(json.dumps(content, default=str)))
+
+
+def write_session(file: Path, content: dict[str, Any]) -> Path:
+    """Write the file, with its format and its checksum."""
+    content = as_read_back({"ital_session": FORMAT, **content})
+    with_checksum = {**content, "checksum": _checksum(content)}
+    files.write(file, json.dumps(with_checksum, indent=1).encode() + b"\n")
+    return file
+
+
+def read_session(file: Path) -> dict[str, Any]:
+    """Read the content of the file; raise InputError if it is not what was written."""
+    files.check_readable(file, f"the live session {file}")
+    try:
+        content = dict(json.loads(file.read_bytes()))
+        intact = content.pop("checksum") == _checksum(content)
+    except (ValueError, KeyError, TypeError):
+        intact = False
+    if not intact:
+        raise InputError(f"{file}: damaged, or not a saved live session")
+    stored_format = content["ital_session"]
+    if stored_format != FORMAT:
+        raise InputError(
+            f"{file}: format {stored_format}, but this version of ital reads format {FORMAT}"
+        )
+    return content | {"run": LATER | content["run"]}
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Return the checksum of the content, whatever the order of its keys."""
+    in_order = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(in_order.encode()).hexdigest()

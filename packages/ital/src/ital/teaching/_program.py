@@ -1,18 +1,12 @@
 """The types of the loop: the program, its numbers, and what it carries from step to step."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from ital.learners import Rule
-from ital.tasks import Rules, World
+from ital.tasks import Rules
 from ital.teachers import Teacher
-from ital.tools import randomness
-from ital.tools.types import Array, Params, PRNGKeyArray
+from ital.tools.types import Array, Params
 
 # The version of the loop: raised whenever the same seed would give other examples or other steps.
 VERSION = 2
@@ -25,6 +19,9 @@ TEACHER = 3
 
 # The name of a signal of every step: whether the teacher's index is outside the mini-batch.
 OUTSIDE = "_outside"
+
+# Steps whose random numbers are drawn at once; results do not depend on it.
+CHUNK = 10
 
 
 class Program(NamedTuple):
@@ -71,71 +68,6 @@ class LaneNumbers(NamedTuple):
     form: Any
     learner: Any
     teacher: Any
-
-
-class Numbers(NamedTuple):
-    """All traced numbers that stay constant during a run.
-
-    Attributes:
-        worlds: the worlds of all seeds.
-        seeds: the seeds.
-        lanes: the numbers that differ by lane, with leading axes (seed, lane).
-        every: steps between measurements.
-        last_step: number of steps of the run.
-    """
-
-    worlds: World
-    seeds: Any
-    lanes: LaneNumbers
-    every: Any
-    last_step: Any
-
-    def world_axes(self, program: Program) -> World:
-        """Return the axis of the seeds in each array of the world, as ``vmap`` takes it.
-
-        Args:
-            program: the program.
-
-        Returns:
-            0 or None for each array of the world.
-        """
-        return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
-
-    def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
-        """Apply ``shared`` to everything that all seeds share, and ``by_seed`` to the rest.
-
-        Args:
-            shared: a function of an array.
-            by_seed: a function of an array with a leading axis of seeds.
-            axes: the axis of the seeds in each array of the world.
-
-        Returns:
-            The numbers.
-        """
-        leaves, structure = jax.tree.flatten(self.worlds)
-        placed_leaves = [
-            shared(leaf) if axis is None else by_seed(leaf)
-            for leaf, axis in zip(leaves, axes, strict=True)
-        ]
-        return Numbers(
-            worlds=jax.tree.unflatten(structure, placed_leaves),
-            seeds=by_seed(self.seeds),
-            lanes=jax.tree.map(by_seed, self.lanes),
-            every=shared(self.every),
-            last_step=shared(self.last_step),
-        )
-
-
-def key_of(seed: Array | int) -> PRNGKeyArray:
-    """Return the random key of a seed; it does not depend on the number or order of the seeds.
-
-    Args:
-        seed: the seed.
-
-    Returns:
-        The key.
-    """
-    return jax.random.fold_in(randomness.key(0), seed)
 
 
 class Carry(NamedTuple):
@@ -227,50 +159,3 @@ class Measurement(NamedTuple):
     metrics: Any
     signals: Any
     watched: Any
-
-
-def named(function: Callable[..., Any]) -> str:
-    """Return the name of a function as an error message shows it: as written in its file."""
-    # A partial and a decorated function have no name of their own; what they wrap has.
-    wrapped = inspect.unwrap(getattr(function, "func", function))
-    return getattr(wrapped, "__qualname__", repr(function))
-
-
-def shapes_of(tree: Any, types: bool = False) -> str:
-    """Return structure and shapes of a pytree (and the types of its numbers) in one line."""
-
-    def leaf_in_words(leaf: Any) -> str:
-        if not isinstance(leaf, int | float | np.number | np.ndarray | jax.Array):
-            return type(leaf).__name__
-        shape = list(jnp.shape(leaf))
-        return f"{jnp.result_type(leaf)}{shape}" if types else f"{shape}"
-
-    in_words = str(jax.tree.map(leaf_in_words, tree))
-    return " ".join(in_words.replace("'", "").split())
-
-
-def whole(number: int) -> np.ndarray:
-    """Return a whole number as an array for a program."""
-    return np.asarray(number, jnp.result_type(int))
-
-
-def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a number, or one per seed, repeated for each lane.
-
-    Args:
-        value: one number, or numbers with the leading axes of ``shape``.
-        shape: the axes (seed, lane), or the first of them.
-
-    Returns:
-        A read-only view of that shape.
-    """
-    # Integers become floats too, so that 5 and 5.0 give one program.
-    numbers = np.asarray(value, jnp.result_type(float))
-    missing_axes = len(shape) - numbers.ndim
-    with_lane_axes = numbers.reshape(numbers.shape + (1,) * missing_axes)
-    return np.broadcast_to(with_lane_axes, shape)
-
-
-def intervals_in(steps: int, length: int) -> int:
-    """Return how many intervals of a length cover the steps; the last may be shorter."""
-    return -(-steps // length)

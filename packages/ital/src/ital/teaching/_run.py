@@ -1,22 +1,31 @@
-"""The settings of a run, and their checks."""
+"""A run: its numbers, its parts, and what is refused before anything is computed.
+
+:class:`Run` holds the numbers and checks them; :func:`parts` makes task, teacher and learners by
+name; :func:`check_parts` and :func:`check_world` compare what they need with what they offer;
+:func:`check_footprint` estimates the memory.
+"""
 
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 
+from ital import learners, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.learners import optimizer as make_optimizer
 from ital.models import Init
 from ital.steps import Form
 from ital.steps import make as make_form
-from ital.tasks import Task
-from ital.tools import registry
+from ital.tasks import Task, World, stack_worlds
+from ital.teachers import Teacher
+from ital.teaching._program import CHUNK
+from ital.tools import randomness, registry
 from ital.tools.checks import is_finite, is_whole, require_whole, shown
 from ital.tools.memory import check_memory
 
@@ -24,6 +33,12 @@ from ital.tools.memory import check_memory
 SEED_BYTES = 64
 LABELS = ("all", "chosen")  # which labels of a mini-batch can be evidence
 FEWER = "take fewer seeds, fewer methods or a larger eval_every"
+
+# Copies of the parameters: before and after a step, and gradients.
+COPIES = 4
+# Smaller runs need no estimate.
+FEW_SEEDS = 100
+FEW_EXAMPLES = 2**14
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -313,3 +328,195 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
             )
         raise TypeError(registry.nearest("setting", name, names))
     return Run(**settings, **fixed)
+
+
+def parts(
+    task: Task | str, teacher: Teacher | str, learner: Learner | str | Sequence[Learner | str]
+) -> tuple[Task, Teacher, list[Learner]]:
+    """Return the parts of an experiment; make those that are given by name.
+
+    Args:
+        task: a task or its name.
+        teacher: a teacher or its name.
+        learner: a learner or its name, or several.
+
+    Returns:
+        The task, the teacher, and the list of learners.
+
+    Raises:
+        InputError: if a name is unknown, or a part has the wrong type.
+    """
+    if isinstance(task, str):
+        task = tasks.make(task)
+    if isinstance(teacher, str):
+        _check_role("teacher", teacher, teachers.REGISTRY, "learner", learners.REGISTRY)
+        teacher = teachers.make(teacher)
+    # A learner is a named tuple: it is one learner, not several.
+    listed: list[Any] = [learner]
+    if isinstance(learner, list | tuple) and type(learner) is not Learner:
+        listed = list(learner)
+    made = [_learner(part) if isinstance(part, str) else part for part in listed]
+    _check_type("task", task, Task, "ital.tasks.regression()")
+    _check_type("teacher", teacher, Teacher, "ital.teachers.cooperative()")
+    for part in made:
+        _check_type("learner", part, Learner, "ital.learners.teacher_aware()")
+    return task, teacher, made
+
+
+def _learner(name: str) -> Learner:
+    _check_role("learner", name, learners.REGISTRY, "teacher", teachers.REGISTRY)
+    return learners.make(name)
+
+
+def _check_type(role: str, part: Any, kind: type, example: str) -> None:
+    """Raise InputError for a part that is not of its kind."""
+    if isinstance(part, kind):
+        return
+    # A likely slip: the constructor itself, without a call.
+    hint = "; it is a function: call it" if callable(part) else _other_role(part)
+    raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
+
+
+def _check_role(
+    role: str, name: str, registered: Container[str], other: str, others: Container[str]
+) -> None:
+    """Raise InputError for the name of a learner in place of a teacher's, or the reverse."""
+    base = name.partition(":")[0]
+    if base in others and base not in registered:
+        raise InputError(f"{name!r} is a {other}, not a {role}: give it as {other}={name!r}")
+
+
+def _other_role(part: Any) -> str:
+    """Return what a part of another kind is."""
+    for kind, role in ((Task, "task"), (Teacher, "teacher"), (Learner, "learner")):
+        if isinstance(part, kind):
+            return f"; it is a {role}: give it as {role}=…"
+    return ""
+
+
+def check_parts(task: Task, teacher: Teacher, taught: Sequence[Learner], choices: int = 1) -> None:
+    """Raise InputError for a teacher or learner that makes no sense on a task.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        taught: the learners.
+        choices: number of examples to choose in a step.
+
+    Raises:
+        InputError: if a part needs what the task does not offer, or the teacher cannot choose
+            several.
+    """
+    teacher_needs = teacher.needs
+    if teacher.omniscient:
+        # The omniscient teacher's volumes are those of a step along a gradient.
+        teacher_needs = (*teacher.needs, "gradients")
+    _check_needs(task, f"teacher {teacher.name!r}", teacher_needs)
+    for learner in taught:
+        _check_needs(task, f"method {learner.name!r}", learner.needs)
+    if choices > 1 and teacher.several is None:
+        raise InputError(
+            f"teacher {teacher.name!r} chooses one example in each step: "
+            f"leave out choices ({choices})"
+        )
+
+
+def _check_needs(task: Task, who: str, needs: Sequence[str]) -> None:
+    """Raise InputError for a part that needs what the task does not offer."""
+    for need in needs:
+        if need not in task.offers:
+            raise InputError(
+                f"{who} makes no sense on task {task.name!r}: it needs {need}, "
+                f"and the task offers {', '.join(task.offers) or 'nothing'}"
+            )
+
+
+def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool = False) -> None:
+    """Raise InputError if a world lacks what the teacher or the diagnostics need.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        world: a world of the task.
+        diagnostics: whether to check Theorem 1 on every step.
+
+    Raises:
+        InputError: if the learner's target or its gradients are needed and unknown.
+    """
+    if diagnostics and "gradients" not in task.offers:
+        raise InputError(
+            f"diagnostics check Theorem 1 on gradient steps, which task {task.name!r} does not have"
+        )
+    if world.truth.target is None and (teacher.omniscient or diagnostics):
+        needy = f"teacher {teacher.name!r}" if teacher.omniscient else "diagnostics"
+        raise InputError(
+            f"{needy} needs the learner's target, which task {task.name!r} does not have"
+        )
+
+
+def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -> None:
+    """Raise InputError if worlds, mini-batches and parameters of a run would not fit into memory.
+
+    Only runs with many seeds or large mini-batches are checked: it takes two worlds and a few
+    milliseconds.
+
+    Args:
+        task: the task.
+        run: the numbers of the run.
+        learners: number of learners.
+        seeds: the seeds that are computed at once.
+
+    Raises:
+        InputError: if the estimate is larger than the free memory.
+    """
+    if len(seeds) <= FEW_SEEDS and len(seeds) * run.batch_size <= FEW_EXAMPLES:
+        return
+    # Two worlds tell which arrays seeds share and which each has for itself.
+    worlds = [task.world(seed) for seed in seeds[:2]]
+    needed = len(seeds) * bytes_per_seed(task, run, learners, worlds)
+    plural = "s" if len(seeds) > 1 else ""
+    check_memory(
+        f"{len(seeds)} seed{plural} with mini-batches of {run.batch_size} examples",
+        needed,
+        "take fewer seeds or a smaller batch size",
+    )
+
+
+def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World]) -> int:
+    """Return the bytes per seed: its world, what is drawn at once, the parameters of its lanes.
+
+    Args:
+        task: the task.
+        run: the numbers of the run.
+        learners: number of learners.
+        worlds: the worlds of one seed or two.
+
+    Returns:
+        The estimate.
+    """
+    rules = task.rules
+
+    def shapes(world: World) -> tuple[Any, Any, Any]:
+        key = randomness.key(0)
+        drawn = rules.draw(key, world, run.batch_size)
+        views = (rules.show(world.learner, drawn), rules.show(world.teacher.examples, drawn))
+        return rules.start(key, run.start_on(task), world), drawn, views
+
+    params, drawn, views = jax.eval_shape(shapes, worlds[0])
+    stacked, axes = stack_worlds(worlds)
+    own = [leaf for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0]
+    # One number per example: its rank in the random order, or its loss.
+    per_example = run.batch_size * np.dtype(np.int32).itemsize
+    drawn_at_once = CHUNK * (_size(drawn) + per_example)
+    batches = drawn_at_once + _size(views) + learners * per_example
+    # Which examples of a mini-batch are copies of one another.
+    pairs = run.batch_size**2
+    world = _size(own) // len(worlds)
+    return world + pairs + batches + COPIES * learners * _size(params)
+
+
+def _size(tree: Any) -> int:
+    """Return the bytes of all arrays of a pytree, or of arrays with its shapes."""
+    return sum(
+        math.prod(np.shape(leaf)) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree)
+    )

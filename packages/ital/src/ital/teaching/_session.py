@@ -1,37 +1,411 @@
-"""A session: lanes that share one program.
+"""A session: lanes that share one program, compiled and run to the end.
 
-The host runs them in blocks. It takes exams and resumes between blocks.
+:func:`start` and :func:`begin` make the lanes before the first step, :func:`run_block` takes many
+steps and measures, :class:`Session` calls it from the host, block by block.
+
+Seeds and methods are lanes of one compiled program: an outer ``vmap`` over seeds (each with its
+world and its mini-batches), an inner ``vmap`` over methods (each with its numbers), and a loop over
+steps around both, in blocks that the host calls with the carry of the previous one. Numbers of
+teachers and learners, the step size, the seeds, the number of steps and the interval between
+measurements are traced: changing them compiles nothing. The host takes exams and resumes between
+blocks.
 """
 
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec
 
 from ital.errors import InputError
-from ital.learners import Learner
+from ital.learners import Beginning, Learner
 from ital.models import Init
-from ital.results import FINITE, PATH, SIGNAL
-from ital.tasks import Exam
-from ital.teaching import _block, _start
+from ital.results import FINITE, PATH, RESERVED, SIGNAL
+from ital.tasks import Exam, World
 from ital.teaching._program import (
+    CHUNK,
     OUTSIDE,
+    START,
+    STEPS,
+    TEACHER,
     Carry,
+    Drawn,
+    Lane,
+    LaneNumbers,
     Measurement,
-    Numbers,
+    Moment,
     Program,
-    intervals_in,
-    spread,
-    whole,
 )
-from ital.tools.devices import Layout
-from ital.tools.types import Array
+from ital.teaching._step import draw, first_previous, teaching_step
+from ital.tools import randomness
+from ital.tools.devices import EVERYWHERE, SEEDS, Layout
+from ital.tools.platform import traced_for
+from ital.tools.types import Array, Params, PRNGKeyArray
 
+# Most measurements in one call of the compiled block; results do not depend on it.
+BLOCK = 64
 # How long a block takes: the host can report and be stopped only between blocks.
 SECONDS_PER_BLOCK = 0.5
+
+
+class Numbers(NamedTuple):
+    """All traced numbers that stay constant during a run.
+
+    Attributes:
+        worlds: the worlds of all seeds.
+        seeds: the seeds.
+        lanes: the numbers that differ by lane, with leading axes (seed, lane).
+        every: steps between measurements.
+        last_step: number of steps of the run.
+    """
+
+    worlds: World
+    seeds: Any
+    lanes: LaneNumbers
+    every: Any
+    last_step: Any
+
+    def world_axes(self, program: Program) -> World:
+        """Return the axis of the seeds in each array of the world, as ``vmap`` takes it.
+
+        Args:
+            program: the program.
+
+        Returns:
+            0 or None for each array of the world.
+        """
+        return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
+
+    def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
+        """Apply ``shared`` to everything that all seeds share, and ``by_seed`` to the rest.
+
+        Args:
+            shared: a function of an array.
+            by_seed: a function of an array with a leading axis of seeds.
+            axes: the axis of the seeds in each array of the world.
+
+        Returns:
+            The numbers.
+        """
+        leaves, structure = jax.tree.flatten(self.worlds)
+        placed_leaves = [
+            shared(leaf) if axis is None else by_seed(leaf)
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        return Numbers(
+            worlds=jax.tree.unflatten(structure, placed_leaves),
+            seeds=by_seed(self.seeds),
+            lanes=jax.tree.map(by_seed, self.lanes),
+            every=shared(self.every),
+            last_step=shared(self.last_step),
+        )
+
+
+def key_of(seed: Array | int) -> PRNGKeyArray:
+    """Return the random key of a seed; it does not depend on the number or order of the seeds.
+
+    Args:
+        seed: the seed.
+
+    Returns:
+        The key.
+    """
+    return jax.random.fold_in(randomness.key(0), seed)
+
+
+def whole(number: int) -> np.ndarray:
+    """Return a whole number as an array for a program."""
+    return np.asarray(number, jnp.result_type(int))
+
+
+def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a number, or one per seed, repeated for each lane.
+
+    Args:
+        value: one number, or numbers with the leading axes of ``shape``.
+        shape: the axes (seed, lane), or the first of them.
+
+    Returns:
+        A read-only view of that shape.
+    """
+    # Integers become floats too, so that 5 and 5.0 give one program.
+    numbers = np.asarray(value, jnp.result_type(float))
+    missing_axes = len(shape) - numbers.ndim
+    with_lane_axes = numbers.reshape(numbers.shape + (1,) * missing_axes)
+    return np.broadcast_to(with_lane_axes, shape)
+
+
+def intervals_in(steps: int, length: int) -> int:
+    """Return how many intervals of a length cover the steps; the last may be shorter."""
+    return -(-steps // length)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
+    """Draw ν⁰ of every seed; all methods of a seed share it."""
+
+    def start_of_seed(world: World, seed: Array) -> Params:
+        key = jax.random.fold_in(key_of(seed), START)
+        return program.rules.start(key, Init(kind, scale), world)
+
+    axes = (numbers.world_axes(program), 0)
+    with traced_for(program.platform):
+        return jax.vmap(start_of_seed, in_axes=axes)(numbers.worlds, numbers.seeds)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
+    """Return all lanes before the first step, and the references.
+
+    There is one ν⁰ per seed and one memory per lane.
+    """
+
+    def begin_seed(
+        world: World, seed: Array, start: Params, learner: Any, teacher: Any
+    ) -> tuple[Lane, Any]:
+        previous = first_previous(program.rules, start, world)
+
+        def begin_lane(learner: Any, teacher: Any) -> Lane:
+            params, memory = first_state(program, world, start, learner)
+            return Lane(
+                params=params,
+                memory=memory,
+                previous=previous,
+                teacher=first_memory(program, world, seed, teacher),
+                asked=() if program.teacher.ask is None else jnp.zeros((), int),
+            )
+
+        # Settings may be (): the number of lanes is then known from the step sizes only.
+        lanes_of_seed = numbers.lanes.lr.shape[1]
+        lanes = jax.vmap(begin_lane, axis_size=lanes_of_seed)(learner, teacher)
+        return lanes, program.rules.references(start, world.truth)
+
+    axes = (numbers.world_axes(program), 0, 0, 0, 0)
+    with traced_for(program.platform):
+        return jax.vmap(begin_seed, in_axes=axes)(
+            numbers.worlds,
+            numbers.seeds,
+            starts,
+            numbers.lanes.learner,
+            numbers.lanes.teacher,
+        )
+
+
+def first_state(program: Program, world: World, start: Params, settings: Any) -> tuple[Params, Any]:
+    """Return the learner's parameters and memory before the first step."""
+    rules = program.rules
+    rule = program.rule
+    if rule.begin is None:
+        return start, _strong(rule.init(start, settings))
+
+    def draw_mini_batch(key: PRNGKeyArray) -> Any:
+        return rules.show(world.learner, rules.draw(key, world, program.batch_size))
+
+    beginning = Beginning(
+        params=start,
+        # Only shapes: no example is drawn before the first step.
+        examples=jax.eval_shape(draw_mini_batch, key_of(0)),
+        likelihood=rules.likelihood,
+        rows=None if rules.pool_size is None else rules.pool_size(world),
+        batch_size=program.batch_size,
+        choices=program.choices,
+    )
+    params, memory = rule.begin(beginning, settings)
+    return params, _strong(memory)
+
+
+def first_memory(program: Program, world: World, seed: Array, settings: Any) -> Any:
+    """Return the teacher's memory before the first step; () for a teacher without one."""
+    if program.teacher.init is None:
+        return ()
+    key = jax.random.fold_in(key_of(seed), TEACHER)
+    return _strong(program.teacher.init(key, world.teacher, settings))
+
+
+def _strong(memory: Any) -> Any:
+    """Give every number of a memory a strong type.
+
+    Steps return strong types: a memory that started with weak types would make the block compile
+    twice.
+    """
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def run_block(
+    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+) -> tuple[Carry, Measurement]:
+    """Run at most BLOCK intervals of all lanes; return the carry, and a row per measurement.
+
+    With several devices, each runs the whole block on its own seeds, without communication.
+    """
+    block = functools.partial(_block, program)
+    if program.mesh is not None:
+        specs = numbers.placed(lambda leaf: EVERYWHERE, lambda leaf: SEEDS, program.axes)
+        lanes = Carry(EVERYWHERE, SEEDS)
+        # Rows have a leading axis of measurements, before that of the seeds.
+        rows = PartitionSpec(None, *SEEDS)
+        block = jax.shard_map(
+            block,
+            mesh=program.mesh,
+            in_specs=(specs, lanes, EVERYWHERE),
+            out_specs=(lanes, Measurement(rows, rows, rows)),
+            check_vma=False,
+        )
+    with traced_for(program.platform):
+        return block(numbers, carry, intervals)
+
+
+def _block(
+    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+) -> tuple[Carry, Measurement]:
+    """Run a block on the seeds of one device."""
+
+    @functools.partial(jax.jit, inline=True)  # traced once, for the shapes and for the loop
+    def interval(carry: Carry) -> tuple[Carry, Measurement]:
+        return _interval(program, numbers, carry)
+
+    def run_and_store(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
+        carry, rows = state
+        carry, measured = interval(carry)
+        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
+
+    # There is always room for BLOCK rows, so that the number of intervals can be traced.
+    _, shapes = jax.eval_shape(interval, carry)
+    rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
+    return jax.lax.fori_loop(0, intervals, run_and_store, (carry, rows))
+
+
+def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measurement]:
+    """Run all lanes to their next measurement, and measure; with ``every`` 0, measure at once."""
+    first = carry.step
+    end = jnp.minimum(first + numbers.every, numbers.last_step)
+    carry, sums = _steps_to(end, program, numbers, carry)
+
+    outside = sums.pop(OUTSIDE)
+    metrics = _measured(program, numbers, carry.lanes)
+    _check_names_of_signals(sums, metrics)
+    if program.teacher.ask is not None:
+        metrics["answers"] = carry.lanes.asked.astype(jnp.result_type(float))
+    metrics[OUTSIDE] = outside
+    params = carry.lanes.params
+    metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
+    # An interval of no steps has sums of 0: divide by 1.
+    signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
+    watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
+    return carry, Measurement(metrics, signals, watched)
+
+
+def _steps_to(
+    end: Array, program: Program, numbers: Numbers, carry: Carry
+) -> tuple[Carry, dict[str, Array]]:
+    """Run all lanes to the step ``end``; return the carry, and the sums of the signals."""
+    draw_all = functools.partial(_draw_all, program, numbers)
+    # Jitted, it is traced once, for the shapes and for the loop.
+    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)
+    # On a GPU, testing after each step whether it is the last costs more than computing a whole
+    # chunk in vain.
+    whole_chunks = program.platform != "cpu"
+
+    def take_chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        """Take up to CHUNK steps; add their signals to the sums."""
+        before, sums = state
+        # All random numbers of the chunk at once: arrays have the leading axes (step, seed).
+        drawn = jax.vmap(draw_all)(before.step + jnp.arange(CHUNK))
+
+        def take_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
+            lanes, sums = state
+            drawn_now = jax.tree.map(lambda leaf: leaf[i], drawn)
+            after, signals = step_all(before.step + i, drawn_now, lanes)
+            added = jax.tree.map(jnp.add, sums, signals)
+            if not whole_chunks:
+                return after, added
+            counts = before.step + i < end
+            return jax.tree.map(lambda new, old: jnp.where(counts, new, old), (after, added), state)
+
+        steps = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - before.step)
+        lanes, sums = jax.lax.fori_loop(0, steps, take_step, (before.lanes, sums))
+        return Carry(jnp.minimum(before.step + CHUNK, end), lanes), sums
+
+    # Which signals there are is known only from a step: shapes come from one that is not computed.
+    drawn_shapes = jax.eval_shape(draw_all, carry.step)
+    _, shapes = jax.eval_shape(step_all, carry.step, drawn_shapes, carry.lanes)
+    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    return jax.lax.while_loop(lambda state: state[0].step < end, take_chunk, (carry, zeros))
+
+
+def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
+    """Draw the random numbers of one step for every seed; arrays have a leading axis of seeds."""
+
+    def draw_for_seed(world: World, seed: Array) -> Drawn:
+        # The key depends on seed and step only: neither other seeds nor the blocks matter.
+        key_at = functools.partial(jax.random.fold_in, jax.random.fold_in(key_of(seed), STEPS))
+        later = None
+        if program.teacher.ahead > 1:
+            later = jax.vmap(key_at)(step + jnp.arange(1, program.teacher.ahead))
+        return draw(program, world, key_at(step), later)
+
+    axes = (numbers.world_axes(program), 0)
+    return jax.vmap(draw_for_seed, in_axes=axes)(numbers.worlds, numbers.seeds)
+
+
+def _step_all(
+    program: Program, numbers: Numbers, step: Array, drawn: Drawn, lanes: Lane
+) -> tuple[Lane, dict[str, Array]]:
+    """Take one step in every lane of every seed."""
+    moment = Moment(step, numbers.last_step)
+
+    def step_seed(
+        world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane
+    ) -> tuple[Lane, dict[str, Array]]:
+        # All lanes of a seed share its world and its random numbers.
+        step_lane = functools.partial(teaching_step, program, world, drawn)
+        return jax.vmap(step_lane, in_axes=(0, None, 0))(per_lane, moment, lanes)
+
+    axes = (numbers.world_axes(program), 0, 0, 0)
+    return jax.vmap(step_seed, in_axes=axes)(numbers.worlds, drawn, numbers.lanes, lanes)
+
+
+def _measured(program: Program, numbers: Numbers, lanes: Lane) -> dict[str, Array]:
+    """Return what the task measures of every lane, metric → (seed, lane)."""
+    measure_lanes = jax.vmap(program.rules.measure, in_axes=(0, None))
+    axes = (0, numbers.world_axes(program).truth)
+    metrics = jax.vmap(measure_lanes, in_axes=axes)(lanes.params, numbers.worlds.truth)
+    _check_metrics(metrics, lanes.params)
+    return metrics
+
+
+def _check_metrics(metrics: Any, params: Params) -> None:
+    """Raise InputError for measurements that are not one number per lane."""
+    if not isinstance(metrics, dict):
+        raise InputError(
+            f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}"
+        )
+    lanes = jax.tree.leaves(params)[0].shape[:2]
+    for name, values in metrics.items():
+        if values.shape != lanes:
+            raise InputError(
+                f"metric {name!r} must be one number, not an array of shape {values.shape[2:]}"
+            )
+
+
+def _check_names_of_signals(signals: dict[str, Array], metrics: dict[str, Array]) -> None:
+    """Raise InputError for a signal with the name of a metric, or of anything else in a result."""
+    taken = set(signals) & {*metrics, *RESERVED}
+    if taken:
+        raise InputError(
+            f"a signal cannot be called {sorted(taken)[0]!r}: that name is taken, choose another"
+        )
+
+
+def _all_finite(params: Params) -> Array:
+    """Return whether all parameters of one lane are finite."""
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)]
+    return functools.reduce(jnp.logical_and, leaves)
 
 
 class Block(NamedTuple):
@@ -87,8 +461,8 @@ class Session:
         self.eval_every = eval_every
         self.exam = exam
         self.stride = int(numbers.every)
-        self.starts = _start.start(program, init.kind, spread(init.scale, ()), self.numbers)
-        lanes, references = _start.begin(program, self.numbers, self.starts)
+        self.starts = start(program, init.kind, spread(init.scale, ()), self.numbers)
+        lanes, references = begin(program, self.numbers, self.starts)
         self.references = jax.tree.map(self._on_host, references)
         self.carry = Carry(layout.copied(whole(0)), lanes)
         # Whether the measurement at the start has been reported.
@@ -125,7 +499,7 @@ class Session:
         """
         first = int(self.carry.step)
         left = intervals_in(self.steps - first, self.stride)
-        intervals = min(intervals, _block.BLOCK, left)
+        intervals = min(intervals, BLOCK, left)
         measured = self._run(self.numbers, intervals)
         # The last interval ends with the run, wherever that is.
         ends = first + self.stride * np.arange(1, intervals + 1)
@@ -164,7 +538,7 @@ class Session:
 
     def _run(self, numbers: Numbers, intervals: int) -> Measurement:
         """Run this number of intervals; keep the carry, and return all rows of the block."""
-        self.carry, measured = _block.run_block(self.program, numbers, self.carry, whole(intervals))
+        self.carry, measured = run_block(self.program, numbers, self.carry, whole(intervals))
         return measured
 
     def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:

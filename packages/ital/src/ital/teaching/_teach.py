@@ -14,12 +14,10 @@ from ital.learners import Learner
 from ital.results import behind_note, compare, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import Teacher
-from ital.teaching._footprint import check_footprint
+from ital.teaching._awareness import awareness
 from ital.teaching._kept import read_run, write_run
-from ital.teaching._lanes import open_sessions
-from ital.teaching._parts import check_parts, parts
-from ital.teaching._recording import Recording
-from ital.teaching._run import Run, make_run, takes_run
+from ital.teaching._lanes import Recording, open_sessions
+from ital.teaching._run import Run, check_footprint, check_parts, make_run, parts, takes_run
 from ital.tools import registry
 from ital.tools.checks import path_of
 from ital.tools.platform import keep_programs
@@ -222,8 +220,6 @@ class Result:
             InputError: if the teacher or a learner is not registered: call
                 :func:`ital.teaching.awareness` with them.
         """
-        from ital.teaching._awareness import awareness
-
         attributes = self.curves.attrs
         return awareness(
             self.task,

@@ -12,12 +12,9 @@ from ital.figures import Watched
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import Teacher
-from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
-from ital.teaching._parts import check_parts, parts
-from ital.teaching._program import intervals_in
-from ital.teaching._run import Run, make_run, takes_run
-from ital.teaching._session import Session
+from ital.teaching._run import Run, check_footprint, check_parts, make_run, parts, takes_run
+from ital.teaching._session import Session, intervals_in
 from ital.tools.checks import require_whole
 from ital.tools.platform import keep_programs
 

@@ -1,4 +1,7 @@
-"""Files: what a user names is checked before it is read; what we write appears whole."""
+"""Files: what a user names is checked before it is read; what we write appears whole.
+
+A folder is written by one process at a time, which holds its lock.
+"""
 
 import contextlib
 import os
@@ -6,10 +9,12 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from ital.errors import InputError
 from ital.tools.memory import free_memory, in_words
+
+LOCK = ".lock"  # the file that a process locks while it writes to its folder
 
 
 class Unwritable(OSError):
@@ -154,3 +159,59 @@ def write(path: Path, content: bytes, mark: str = "", *, private: bool = False) 
     """Write ``content`` to ``path``, as :func:`whole` does."""
     with whole(path, mark, private=private) as file:
         file.write(content)
+
+
+@contextlib.contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Create ``folder`` and lock it against other runs while this one writes to it."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        # This system has no file locks: runs must not share a folder.
+        _open_lock(folder).close()
+        yield
+        return
+    # A race: between our open and our lock, the owner may end and remove the file. Then we hold a
+    # file that nobody else can find, and the folder is free for a third run.
+    file = _locked(folder)
+    while not _is_current(file, folder):
+        file.close()
+        file = _locked(folder)
+    with file:
+        try:
+            yield
+        finally:
+            # Before the file is closed: until then nobody else owns the folder.
+            (folder / LOCK).unlink(missing_ok=True)
+
+
+def _locked(folder: Path) -> IO[str]:
+    """Return the folder's lock file, open and locked; raise InputError if another run holds it."""
+    import fcntl
+
+    file = _open_lock(folder)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"another run is writing to {folder}: wait for it or choose another --out"
+        ) from None
+    return file
+
+
+def _open_lock(folder: Path) -> IO[str]:
+    """Create the folder and open its lock file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("w")
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def _is_current(file: IO[str], folder: Path) -> bool:
+    """Return whether an open lock file is still the one in the folder."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(folder / LOCK))
+    except FileNotFoundError:
+        return False
