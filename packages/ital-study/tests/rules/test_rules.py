@@ -356,7 +356,7 @@ def test_what_the_adaptive_robot_remembers_matters(rules):
 
 def test_the_adaptive_robot_is_told_the_size_of_beta_alone(config, rules):
     assert rules.robots["adaptive"].settings.beta == config.beta
-    assert rules.robots["adaptive"].rule == ital.learners._adaptive.rule("exact")
+    assert rules.robots["adaptive"].rule == ital.learners._adaptive.adaptive_rule("exact")
 
 
 def test_what_is_not_in_the_study_is_refused(rules):

@@ -89,15 +89,17 @@ def lessons(likelihoods: Any, sizes: Sequence[int]) -> Lessons:
 
     matrix = np.asarray(likelihoods, float)
     data = np.arange(len(matrix))
-    shown = [
-        chosen for size in sizes for chosen in itertools.combinations_with_replacement(data, size)
-    ]
+    shown: list[tuple[int, ...]] = []
+    for number in sizes:
+        shown += itertools.combinations_with_replacement(data, number)
     counts = np.array([np.bincount(chosen, minlength=len(data)) for chosen in shown])
     size = counts.sum(axis=1)
-    orders = gammaln(size + 1) - gammaln(counts + 1).sum(axis=1)
+    # The logarithm of the number of orders in which a lesson can be shown (lessons,).
+    log_orders = gammaln(size + 1) - gammaln(counts + 1).sum(axis=1)
     # 0·log 0 is 0: a lesson without an impossible datum is possible.
-    logs = xlogy(counts[:, :, None], matrix).sum(axis=1) + orders[:, None]
-    return Lessons(counts, size, np.exp(logs) / len(sizes))
+    log_of_order = xlogy(counts[:, :, None], matrix).sum(axis=1)  # (lessons, m)
+    logs = log_of_order + log_orders[:, None]
+    return Lessons(counts, size, likelihoods=np.exp(logs) / len(sizes))
 
 
 def log_likelihoods(likelihoods: Any) -> np.ndarray:
@@ -114,7 +116,8 @@ def log_likelihoods(likelihoods: Any) -> np.ndarray:
         log M (n, m), at least ``IMPOSSIBLE``.
     """
     matrix = np.asarray(likelihoods, float)
-    return np.log(matrix, where=matrix > 0, out=np.full(matrix.shape, IMPOSSIBLE))
+    impossible = np.full(matrix.shape, IMPOSSIBLE)
+    return np.log(matrix, where=matrix > 0, out=impossible)
 
 
 def offered(data: Any) -> Offer:
@@ -126,7 +129,9 @@ def offered(data: Any) -> Offer:
     Returns:
         The three parts.
     """
-    return data if isinstance(data, Offer) else Offer(data, None, None)
+    if isinstance(data, Offer):
+        return data
+    return Offer(log_m=data, log_base=None, cost=None)
 
 
 def posterior(belief: LogBelief, log_likelihoods: LogBelief) -> LogBelief:
@@ -156,7 +161,10 @@ def literal(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
 
 
 def pedagogical(
-    log_m: LogMatrix | Offer, belief: LogBelief, alpha: Scalar | float, rounds: Scalar | int
+    log_m: LogMatrix | Offer,
+    belief: LogBelief,
+    alpha: Scalar | float,
+    rounds: Scalar | int,
 ) -> LogMatrix:
     """Return P_T(d|h) ∝ P_L(h|d)^α, P_L(h|d) ∝ P_T(d|h)·θ(h), begun with P_T = M.
 
@@ -178,10 +186,12 @@ def pedagogical(
     def one_round(_: Array, log_t: Array) -> Array:
         # θ(h)^α is a factor of a whole column, so only P(d) = Σ_h P_T(d|h)·θ(h) changes P_T.
         log_p = jax.nn.logsumexp(log_t + belief, axis=1, keepdims=True)
-        return jax.nn.log_softmax(_preferred(offer, alpha, log_t - log_p), axis=0)
+        scores = _preferred(offer, alpha, log_t - log_p)
+        return jax.nn.log_softmax(scores, axis=0)
 
     offer = offered(log_m)
-    return jax.lax.fori_loop(0, jnp.asarray(rounds, int), one_round, offer.log_m)
+    number = jnp.asarray(rounds, int)
+    return jax.lax.fori_loop(0, number, one_round, offer.log_m)
 
 
 def unsure(
@@ -209,15 +219,18 @@ def unsure(
     offer = offered(log_m)
     # θ_k(h) is a factor of a whole column, so log P_L^k(h|d) may do without it.
     log_p = jax.nn.logsumexp(offer.log_m[None] + beliefs[:, None, :], axis=2)
-    expected = jnp.exp(log_weights) @ log_p
-    return jax.nn.log_softmax(_preferred(offer, alpha, offer.log_m - expected[:, None]), axis=0)
+    expected = jnp.exp(log_weights) @ log_p  # over the learners (n,)
+    scores = _preferred(offer, alpha, offer.log_m - expected[:, None])
+    return jax.nn.log_softmax(scores, axis=0)
 
 
 def _preferred(offer: Offer, alpha: Scalar | float, log_learned: Array) -> Array:
     """Return α·(log P_L − c) + log b, up to a constant of each column."""
     if offer.log_base is None:
         return alpha * log_learned
-    return alpha * (log_learned - offer.cost[:, None]) + offer.log_base[:, None]
+    cost = offer.cost[:, None]
+    log_base = offer.log_base[:, None]
+    return alpha * (log_learned - cost) + log_base
 
 
 def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
@@ -252,16 +265,22 @@ def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
         u, _, count = state
         w = 1 / jnp.matmul(u, m, precision=HIGHEST)
         row_sums = rows * u * jnp.matmul(m, theta * w, precision=HIGHEST)
-        return *_bounded(u, u / row_sums, row_sums), count + 1
+        bounded, error = _bounded(u, u / row_sums, row_sums)
+        return bounded, error, count + 1
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         _, error, count = state
         return (error > close) & (count < MOST_SCALINGS)
 
-    first = (jnp.ones(m.shape[0], m.dtype), jnp.full((), jnp.inf, m.dtype), jnp.zeros((), int))
+    first = (
+        jnp.ones(m.shape[0], m.dtype),
+        jnp.full((), jnp.inf, m.dtype),
+        jnp.zeros((), int),
+    )
     u, _, _ = jax.lax.while_loop(unfinished, scaled, first)
     # w and θ are factors of whole columns: normalising each column replaces them.
-    return jax.nn.log_softmax(jnp.log(u)[:, None] + offer.log_m, axis=0)
+    log_scaled = jnp.log(u)[:, None] + offer.log_m
+    return jax.nn.log_softmax(log_scaled, axis=0)
 
 
 def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array]:
@@ -276,12 +295,16 @@ def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array
     any_unbounded = jnp.any(unbounded)
     rescaled = after / jnp.where(any_unbounded, smallest, 1.0)
     bounded = jnp.where(unbounded, LARGEST_FACTOR, rescaled)
-    gaps = jnp.where(any_unbounded, jnp.abs(bounded / before - 1), jnp.abs(row_sums - 1))
+    changes = jnp.abs(bounded / before - 1)
+    errors = jnp.abs(row_sums - 1)
+    gaps = jnp.where(any_unbounded, changes, errors)
     return bounded, jnp.max(jnp.where(unbounded, 0.0, gaps))
 
 
 def limiting_rate(
-    drawn_from: Callable[[LogMatrix, LogBelief], LogMatrix], log_m: LogMatrix, target: int
+    drawn_from: Callable[[LogMatrix, LogBelief], LogMatrix],
+    log_m: LogMatrix,
+    target: int,
 ) -> Float[Array, ""]:
     """Return the growth of the log-odds of h* per step, late in a run.
 
@@ -302,9 +325,11 @@ def limiting_rate(
     nearly_certain = jnp.where(is_target, 0.0, -CERTAIN)
     log_t = drawn_from(log_m, nearly_certain)
     log_of_target = log_t[:, target, None]
-    divergences = jnp.sum(jnp.exp(log_of_target) * (log_of_target - log_t), axis=0)
+    of_data = jnp.exp(log_of_target) * (log_of_target - log_t)  # (n, m)
+    divergences = jnp.sum(of_data, axis=0)
     # The divergence of h* from itself is 0 and does not count.
-    return jnp.min(jnp.where(is_target, jnp.inf, divergences))
+    of_others = jnp.where(is_target, jnp.inf, divergences)
+    return jnp.min(of_others)
 
 
 __all__ = [

@@ -6,7 +6,6 @@ mini-batch. As η → 0, the learner follows ẇ = (y − wᵀx)x, and the fewes
 time.
 """
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -29,7 +28,8 @@ START = (0.0, 1.0)
 TARGET = (1.0, 0.0)
 
 Vector = np.ndarray
-Control = Callable[[int, Vector], tuple[Vector, float]]
+Example = tuple[Vector, float]  # x (2,) and its label y
+Control = Callable[[int, Vector], Example]
 
 
 class Course(NamedTuple):
@@ -75,10 +75,11 @@ def step(w: Vector, x: Vector, y: float, lr: float) -> Vector:
     Returns:
         The parameters after the step (2,).
     """
-    return w - lr * (w @ x - y) * x
+    residual = w @ x - y
+    return w - lr * residual * x
 
 
-def steepest(p: Vector, w: Vector, lr: float = 0.0) -> tuple[Vector, float]:
+def steepest(p: Vector, w: Vector, lr: float = 0.0) -> Example:
     """Return the example that moves w furthest along p.
 
     It maximises pᵀv − (η/2)‖v‖² over ‖x‖ ≤ 1, |y| ≤ 1, with v = (y − wᵀx)x. η = 0 is Pontryagin's
@@ -100,9 +101,11 @@ def steepest(p: Vector, w: Vector, lr: float = 0.0) -> tuple[Vector, float]:
     x = _critical_on_circle(p, w, lr)
     if lr and w @ w > 0.25:
         x = np.concatenate([x, [_inside(p, w, lr)]])
-    v = (1.0 - x @ w)[:, None] * x
+    left = 1.0 - x @ w  # (n,)
+    v = left[:, None] * x
     gains = v @ p - lr / 2 * np.sum(v**2, axis=1)
-    return x[np.argmax(gains)], 1.0
+    best = np.argmax(gains)
+    return x[best], 1.0
 
 
 def _critical_on_circle(p: Vector, w: Vector, lr: float) -> np.ndarray:
@@ -115,13 +118,16 @@ def _critical_on_circle(p: Vector, w: Vector, lr: float) -> np.ndarray:
     along_p = _as_powers(p)
     along_w = _as_powers(w)
     turn = np.array([1j, 0.0, -1j])  # d/dθ multiplies each power by its own factor
-    left = np.array([0.0, 1.0, 0.0]) - along_w  # y − wᵀx
+    one = np.array([0.0, 1.0, 0.0])
+    left = one - along_w  # y − wᵀx
     rising = np.convolve(turn * (along_p + lr * along_w), left)
     falling = np.convolve(along_p, turn * along_w)
+    roots = np.roots(rising - falling)
     # Where the polynomial vanishes altogether it has no roots: p is a candidate as well.
-    z = np.append(np.roots(rising - falling), complex(*p))
+    candidates = np.append(roots, complex(*p))
     # Rounding moves roots off the circle, and some of them are no points of it.
-    z = z[z != 0] / np.abs(z[z != 0])
+    nonzero = candidates[candidates != 0]
+    z = nonzero / np.abs(nonzero)
     return np.stack([z.real, z.imag], axis=1)
 
 
@@ -137,11 +143,17 @@ def _inside(p: Vector, w: Vector, lr: float) -> Vector:
     across = np.array([-w[1], w[0]])
     # How far across w the line reaches before ‖x‖ = 1.
     most = math.sqrt(1.0 - 0.25 / squared) / math.sqrt(squared)
-    return w / (2 * squared) + across * np.clip(2 * (p @ across) / (lr * squared), -most, most)
+    best = 2 * (p @ across) / (lr * squared)
+    middle = w / (2 * squared)  # the point of the line that is nearest to 0
+    return middle + across * np.clip(best, -most, most)
 
 
 def greedy(
-    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+    start: Any = START,
+    target: Any = TARGET,
+    *,
+    lr: float = 0.01,
+    tolerance: float = 1e-3,
 ) -> Course:
     """Teach with the example whose step ends closest to the target, step by step.
 
@@ -158,11 +170,19 @@ def greedy(
         InputError: if an argument is not valid, or the target is out of reach.
     """
     start, target = _checked_points(start, target, lr, tolerance)
-    return _course(lambda _, w: steepest(target - w, w, lr), start, target, lr, tolerance)
+
+    def control(number: int, w: Vector) -> Example:
+        return steepest(target - w, w, lr)
+
+    return _course(control, start, target, lr, tolerance)
 
 
 def straight(
-    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+    start: Any = START,
+    target: Any = TARGET,
+    *,
+    lr: float = 0.01,
+    tolerance: float = 1e-3,
 ) -> Course:
     """Teach along the straight line to the target, as fast as possible.
 
@@ -180,7 +200,7 @@ def straight(
     """
     start, target = _checked_points(start, target, lr, tolerance)
 
-    def control(number: int, w: Vector) -> tuple[Vector, float]:
+    def control(number: int, w: Vector) -> Example:
         straight_on, _ = _towards(w, target, lr)
         return straight_on
 
@@ -188,7 +208,11 @@ def straight(
 
 
 def optimal(
-    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+    start: Any = START,
+    target: Any = TARGET,
+    *,
+    lr: float = 0.01,
+    tolerance: float = 1e-3,
 ) -> Course:
     """Teach along the time-optimal path of the flow (:func:`extremal`), one step per η of its time.
 
@@ -209,12 +233,13 @@ def optimal(
     """
     start, target = _checked_points(start, target, lr, tolerance)
     if np.linalg.norm(target - start) <= tolerance:
-        return Course(start[None], np.empty((0, 2)), np.empty(0))
+        return Course(path=start[None], x=np.empty((0, 2)), y=np.empty(0))
     path = extremal(start, target)
 
-    def control(number: int, w: Vector) -> tuple[Vector, float]:
-        if (number + 1) * lr < path.time:
-            _, p = path.at((number + 1) * lr)
+    def control(number: int, w: Vector) -> Example:
+        after = (number + 1) * lr  # the time at the end of this step
+        if after < path.time:
+            _, p = path.at(after)
             return steepest(p, w)
         # What the discrete steps have missed.
         straight_on, _ = _towards(w, target, lr)
@@ -240,38 +265,57 @@ def extremal(start: Any = START, target: Any = TARGET) -> Extremal:
     Raises:
         InputError: if an argument is not valid, or no path to the target is found.
     """
-    from scipy.optimize import brentq
-
     start, target = _checked_points(start, target)
     if np.array_equal(start, target):
         raise InputError(f"start and target are both {start.tolist()}: no path is needed")
     # Several times as long as the straight line takes.
     most = 4 * straight(start, target).steps * 0.01
-    straight_angle = math.atan2(*(target - start)[::-1])
+    gap_x, gap_y = target - start
+    straight_angle = math.atan2(gap_y, gap_x)
     angles = np.linspace(0, 2 * np.pi, ANGLES + 1) + straight_angle
     misses = [_roughly(start, target, angle, most) for angle in angles]
-
-    def miss(angle: float) -> float:
-        return _shot(start, target, angle, most)[1]
-
-    hits = {}
-    for (low, miss_low), (high, miss_high) in itertools.pairwise(zip(angles, misses, strict=True)):
+    hits = []
+    for number in range(ANGLES):
+        miss_low, miss_high = misses[number : number + 2]
         # NaN, a path that is stuck, changes no sign.
         if not miss_low * miss_high < 0:
             continue
-        # The accurate misses may have other signs than the rough ones.
-        with contextlib.suppress(_Stuck, ValueError):
-            angle = brentq(miss, low, high, xtol=ACCURACY)
-            path, missed_by = _shot(start, target, angle, most)
-            # A jump from one side to the other is no hit.
-            if abs(missed_by) < 1e-6:
-                hits[path.time] = path
+        low, high = angles[number : number + 2]
+        hit = _hit_between(start, target, low, high, most)
+        if hit is not None:
+            hits.append(hit)
     if not hits:
         raise InputError(
             f"found no optimal path from {start.tolist()} to {target.tolist()}: "
             "use straight or greedy"
         )
-    return hits[min(hits)]
+    return min(hits, key=lambda hit: hit.time)
+
+
+def _hit_between(
+    start: Vector,
+    target: Vector,
+    low: float,
+    high: float,
+    most: float,
+) -> Extremal | None:
+    """Return the path that hits the target with p⁰ between two angles; None if there is none."""
+    from scipy.optimize import brentq
+
+    def miss(angle: float) -> float:
+        _, missed_by = _shot(start, target, angle, most)
+        return missed_by
+
+    try:
+        angle = brentq(miss, low, high, xtol=ACCURACY)
+        path, missed_by = _shot(start, target, angle, most)
+    except (_Stuck, ValueError):
+        # The accurate misses may have other signs than the rough ones.
+        return None
+    # A jump from one side to the other is no hit.
+    if abs(missed_by) >= 1e-6:
+        return None
+    return path
 
 
 class _Stuck(Exception):
@@ -284,13 +328,18 @@ class _Stuck(Exception):
 def _roughly(start: Vector, target: Vector, angle: float, most: float) -> float:
     """Return by how much a path misses the target, to a few digits; NaN if it is stuck."""
     try:
-        return _shot(start, target, angle, most, 1e-4)[1]
+        _, missed_by = _shot(start, target, angle, most, accuracy=1e-4)
     except _Stuck:
         return math.nan
+    return missed_by
 
 
 def _shot(
-    start: Vector, target: Vector, angle: float, most: float, accuracy: float = ACCURACY
+    start: Vector,
+    target: Vector,
+    angle: float,
+    most: float,
+    accuracy: float = ACCURACY,
 ) -> tuple[Extremal, float]:
     """Follow the path with p⁰ at an angle up to where it is closest to the target.
 
@@ -308,10 +357,13 @@ def _shot(
         w = both[:2]
         p = both[2:]
         x, y = steepest(p, w)
-        return np.concatenate([(y - w @ x) * x, (p @ x) * x])
+        change_of_w = (y - w @ x) * x
+        change_of_p = (p @ x) * x
+        return np.concatenate([change_of_w, change_of_p])
 
     def nears(time: float, both: Vector) -> float:
-        return (both[:2] - target) @ flow(time, both)[:2]
+        change_of_w = flow(time, both)[:2]
+        return (both[:2] - target) @ change_of_w
 
     # The path ends where this turns from negative to positive: it is closest there.
     nears.terminal = True  # type: ignore[attr-defined]
@@ -327,8 +379,10 @@ def _shot(
         events=nears,
         dense_output=True,
     )
-    gap_x, gap_y = target - found.y[:2, -1]
-    along_x, along_y = flow(0.0, found.y[:, -1])[:2]
+    last = found.y[:, -1]
+    gap_x, gap_y = target - last[:2]
+    along_x, along_y, *_ = flow(0.0, last)
+    # The cross product of the unit direction and the gap: positive on the left of the path.
     miss = (along_x * gap_y - along_y * gap_x) / math.hypot(along_x, along_y)
 
     def at(time: float) -> tuple[Vector, Vector]:
@@ -338,7 +392,7 @@ def _shot(
     return Extremal(float(found.t[-1]), at), miss
 
 
-def _towards(w: Vector, target: Vector, lr: float) -> tuple[tuple[Vector, float], bool]:
+def _towards(w: Vector, target: Vector, lr: float) -> tuple[Example, bool]:
     """Return the example whose step leads straight to the target, and whether it arrives.
 
     With u the direction and a = wᵀu, x = ru and y = 1 give the speed c = r − ar², at most 1 − a
@@ -351,18 +405,26 @@ def _towards(w: Vector, target: Vector, lr: float) -> tuple[tuple[Vector, float]
     fastest = 1.0 - along
     if along > 0.5:
         fastest = 0.25 / along
-    speed = min(distance / lr, fastest)
+    needed = distance / lr
+    speed = min(needed, fastest)
     # At the fastest speed, rounding may make the square root's argument negative.
-    r = 2 * speed / (1 + math.sqrt(max(0.0, 1 - 4 * along * speed)))
-    return (r * u, 1.0), distance / lr <= fastest
+    discriminant = max(0.0, 1 - 4 * along * speed)
+    r = 2 * speed / (1 + math.sqrt(discriminant))
+    return (r * u, 1.0), needed <= fastest
 
 
-def _course(control: Control, start: Vector, target: Vector, lr: float, tolerance: float) -> Course:
+def _course(
+    control: Control,
+    start: Vector,
+    target: Vector,
+    lr: float,
+    tolerance: float,
+) -> Course:
     """Step by ``control`` until the target is within reach of one step, which then ends on it."""
+    w = start
     path: list[Vector] = [start]
-    examples: list[tuple[Vector, float]] = []
-    while np.linalg.norm(path[-1] - target) > tolerance:
-        w = path[-1]
+    examples: list[Example] = []
+    while np.linalg.norm(w - target) > tolerance:
         if len(examples) == MOST_STEPS:
             raise InputError(
                 f"the target {target.tolist()} is not reached in {MOST_STEPS} steps: "
@@ -371,8 +433,10 @@ def _course(control: Control, start: Vector, target: Vector, lr: float, toleranc
         example, arrives = _towards(w, target, lr)
         if not arrives:
             example = control(len(examples), w)
+        x, y = example
+        w = step(w, x, y, lr)
         examples.append(example)
-        path.append(step(w, *example, lr))
+        path.append(w)
     return Course(
         path=np.array(path),
         x=np.array([x for x, _ in examples]),
@@ -381,17 +445,26 @@ def _course(control: Control, start: Vector, target: Vector, lr: float, toleranc
 
 
 def _checked_points(
-    start: Any, target: Any, lr: float = 0.01, tolerance: float = 1e-3
+    start: Any,
+    target: Any,
+    lr: float = 0.01,
+    tolerance: float = 1e-3,
 ) -> tuple[Vector, Vector]:
     """Return both points as arrays; raise InputError if an argument is not valid."""
-    points = {"start": np.asarray(start, float), "target": np.asarray(target, float)}
-    for name, point in points.items():
-        if point.shape != (2,) or not np.isfinite(point).all():
-            raise InputError(f"{name} must be two finite numbers, not {point.tolist()}")
+    first = _checked_point("start", start)
+    last = _checked_point("target", target)
     for name, value in (("lr", lr), ("tolerance", tolerance)):
         if not 0 < value < math.inf:
             raise InputError(f"{name} must be a positive number, not {value}")
-    return points["start"], points["target"]
+    return first, last
+
+
+def _checked_point(name: str, value: Any) -> Vector:
+    """Return a point as an array (2,); raise InputError if it is none."""
+    point = np.asarray(value, float)
+    if point.shape != (2,) or not np.isfinite(point).all():
+        raise InputError(f"{name} must be two finite numbers, not {point.tolist()}")
+    return point
 
 
 __all__ = ["Course", "Extremal", "extremal", "greedy", "optimal", "steepest", "step", "straight"]

@@ -120,29 +120,39 @@ def differentiable(
         ...     return 0.5 * (row["x"] @ params - row["y"]) ** 2
         >>> ital.likelihoods.differentiable(half_square)
     """
+    # The parameters are shared by N kept examples.
+    losses_at = jax.vmap(example_loss, in_axes=(None, 0))
+    gradients_at = jax.vmap(jax.grad(example_loss), in_axes=(None, 0))
 
     def at(params: Params, examples: Any) -> Evaluation:
         def losses(kept: Any) -> Array:
-            return jax.vmap(example_loss, in_axes=(None, 0))(params, kept)
+            return losses_at(params, kept)
 
         def gradients(kept: Any) -> Array:
-            per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, 0))(params, kept)
-            return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(per_example)
+            per_example = gradients_at(params, kept)
+            return jax.vmap(_flat)(per_example)
 
         def curvature(kept: Any, weights: Array) -> Array:
             flat, unravel = ravel_pytree(params)
 
             def total(flat: Array) -> Array:
-                each = jax.vmap(example_loss, in_axes=(None, 0))(unravel(flat), kept)
+                each = losses_at(unravel(flat), kept)
                 return jnp.sum(weights * each)
 
-            eigenvalues, directions = jnp.linalg.eigh(jax.hessian(total)(flat))
+            second = jax.hessian(total)(flat)  # (D, D)
+            eigenvalues, directions = jnp.linalg.eigh(second)
             positive = directions * jnp.maximum(eigenvalues, 0.0)
             return jnp.matmul(positive, directions.T, precision="highest")
 
         return Evaluation(losses, gradients, curvature)
 
     return Likelihood(keep, at, gaussian=gaussian)
+
+
+def _flat(tree: Params) -> Float[Array, " D"]:
+    """Return all numbers of a pytree in one row."""
+    flat, _ = ravel_pytree(tree)
+    return flat
 
 
 __all__ = ["Evaluation", "Likelihood", "Quadratic", "Statistics", "differentiable"]

@@ -19,7 +19,9 @@ NETWORK = 0.1
 
 
 def sharpness(
-    beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]
+    beta: Scalar,
+    volumes: Float[Array, "n B"],
+    same: Bool[Array, "n B B"],
 ) -> Float[Array, ""]:
     """Return the mean probability under q of the most probable example; copies count as one.
 
@@ -32,9 +34,11 @@ def sharpness(
         The mean over the mini-batches, a scalar.
     """
     q = jax.nn.softmax(beta * volumes, axis=-1)
+    of_copies = jnp.where(same, q[:, None, :], 0.0)
     # (n, B): the probability of each example together with its copies.
-    with_copies = jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1)
-    return jnp.mean(jnp.max(with_copies, axis=-1))
+    with_copies = jnp.sum(of_copies, axis=-1)
+    largest = jnp.max(with_copies, axis=-1)
+    return jnp.mean(largest)
 
 
 def auto_beta(
@@ -63,15 +67,19 @@ def auto_beta(
     def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) / 2
+        beta = sign * jnp.exp(middle)
         # The sharpness grows with |β|.
-        too_sharp = sharpness(sign * jnp.exp(middle), volumes, same) > SHARPNESS
-        return jnp.where(too_sharp, low, middle), jnp.where(too_sharp, middle, high)
+        too_sharp = sharpness(beta, volumes, same) > SHARPNESS
+        low = jnp.where(too_sharp, low, middle)
+        high = jnp.where(too_sharp, middle, high)
+        return low, high
 
     lowest = jnp.zeros((), volumes.dtype)
     highest = jnp.log(jnp.asarray(LARGEST, volumes.dtype))
     low, high = jax.lax.fori_loop(0, HALVINGS, halve, (lowest, highest))
     found = jnp.exp((low + high) / 2)
-    return sign * jnp.minimum(found, most / (2 * lr))
+    cap = most / (2 * lr)
+    return sign * jnp.minimum(found, cap)
 
 
 __all__ = ["auto_beta", "sharpness"]

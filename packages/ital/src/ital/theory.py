@@ -69,8 +69,9 @@ def local_improvement(
     is_chosen = jnp.arange(volumes.shape[0]) == chosen
     others = jnp.where(is_chosen, -jnp.inf, volumes)
     chosen_is_best = volumes[chosen] >= jnp.max(others)
-    progress = there.inner(add_scaled(naive, -1.0, target))
-    advantage = progress[chosen] - progress[jnp.argmax(others)]
+    progress = there.inner(add_scaled(naive, -1.0, target))  # ⟨ν̂−ν*, gᵢ⟩ (B,)
+    runner_up = jnp.argmax(others)
+    advantage = progress[chosen] - progress[runner_up]
     after_aware = squared_norm(add_scaled(aware, -1.0, target))
     after_naive = squared_norm(add_scaled(naive, -1.0, target))
     return LocalImprovement(
@@ -95,7 +96,8 @@ def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Ar
 
 
 def monotonicity_violations(
-    distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]
+    distances_squared: Float[Array, " n"],
+    remaining: Float[Array, " n"],
 ) -> Float[Array, ""]:
     """Return the share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently.
 
@@ -108,9 +110,11 @@ def monotonicity_violations(
     Returns:
         The share, a scalar in [0, 1].
     """
-    closer = distances_squared[:, None] < distances_squared[None, :]
-    violated = closer & (remaining[:, None] > remaining[None, :])
-    return jnp.sum(violated) / jnp.maximum(jnp.sum(closer), 1)
+    is_closer = distances_squared[:, None] < distances_squared[None, :]
+    remains_further = remaining[:, None] > remaining[None, :]
+    violations = jnp.sum(is_closer & remains_further)
+    pairs = jnp.sum(is_closer)
+    return violations / jnp.maximum(pairs, 1)
 
 
 def teaching_monotonicity(
@@ -148,11 +152,15 @@ def teaching_monotonicity(
     def violations(world: World) -> Array:
         target = world.truth.target
         params, _ = _on_the_way(task, world, start_key, scale_key, samples)
-        # (sample,)
-        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, target)))(params)
+
+        def distance_squared(p: Params) -> Array:
+            return squared_norm(add_scaled(p, -1.0, target))
+
+        distances = jax.vmap(distance_squared)(params)  # (sample,)
 
         def on_batch(key: PRNGKeyArray) -> Array:
-            examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
+            drawn = task.rules.draw(key, world, batch_size)
+            examples = task.rules.show(world.learner, drawn)
             target_losses = _gradients_at(task, world, examples, target).losses
 
             def remaining(p: Params, distance: Array) -> Array:
@@ -160,9 +168,12 @@ def teaching_monotonicity(
                 volumes = volume.imitated(lr, here.squared_norms, here.losses, target_losses)
                 return after_best_lesson(distance, volumes)
 
-            return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
+            after_lesson = jax.vmap(remaining)(params, distances)
+            return monotonicity_violations(distances, after_lesson)
 
-        return jnp.mean(jax.lax.map(on_batch, jax.random.split(batch_key, batches)))
+        keys = jax.random.split(batch_key, batches)
+        by_batch = jax.lax.map(on_batch, keys)
+        return jnp.mean(by_batch)
 
     return float(violations(world))
 
@@ -227,8 +238,9 @@ def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""
         The constant, a scalar.
     """
     distinct = apart > 0
+    differences = jnp.abs(values[:, None] - values)
     # The inner ``where`` avoids 0/0 for an example and itself.
-    slopes = jnp.abs(values[:, None] - values) / jnp.where(distinct, apart, 1.0)
+    slopes = differences / jnp.where(distinct, apart, 1.0)
     return jnp.max(jnp.where(distinct, slopes, 0.0))
 
 
@@ -241,11 +253,16 @@ def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
     Returns:
         The radius δ, a scalar.
     """
-    return jnp.max(jnp.min(apart, axis=1))
+    to_nearest = jnp.min(apart, axis=1)
+    return jnp.max(to_nearest)
 
 
 def error_allowed(
-    steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar
+    steps: int,
+    lr: Scalar,
+    loss_slope: Scalar,
+    norm_slope: Scalar,
+    radius: Scalar,
 ) -> Scalar:
     """Return the corollary's ε, from δ = ε/(TL(η²+4η)).
 
@@ -313,22 +330,30 @@ def corollary_premises(
 
             def at(p: Params) -> tuple[Array, Array, Array]:
                 here = _gradients_at(task, world, views, p)
-                return here.losses, here.squared_norms, here.inner(add_scaled(p, -1.0, target))
+                progress = here.inner(add_scaled(p, -1.0, target))
+                return here.losses, here.squared_norms, progress
 
             # Arrays (sample, example); the last sample is ν* itself.
             losses, squared_norms, progress = jax.vmap(at)(with_target)
-            judge = functools.partial(_judged, lr, batch_size, apart, losses[-1])
+            at_target = losses[-1]
+            judge = functools.partial(_judged, lr, batch_size, apart, at_target)
             radius = covering_radius(apart[:, :batch_size])
-            return radius, *jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
+            judged = jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
+            return radius, *judged
 
         with_target = jax.tree.map(_appended, params, target)
         keys = jax.random.split(pool_key, pools)
-        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(on_pool, keys)
-        measured = (jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii))
-        error = error_allowed(steps, lr, *measured) / start_squared
-        missed_in_all = steps * jnp.mean(missed) / start_squared
-        return *measured, error, missed_in_all, jnp.mean(convexity)
+        radii, loss_slopes, norm_slopes, missed, not_convex = jax.lax.map(on_pool, keys)
+        loss_slope = jnp.max(loss_slopes)
+        norm_slope = jnp.max(norm_slopes)
+        radius = jnp.mean(radii)
+        error = error_allowed(steps, lr, loss_slope, norm_slope, radius)
+        relative_error = error / start_squared
+        relative_missed = steps * jnp.mean(missed) / start_squared
+        violations = jnp.mean(not_convex)
+        return loss_slope, norm_slope, radius, relative_error, relative_missed, violations
 
+    # In the order of the fields.
     return Premises(*map(float, estimates(world)))
 
 
@@ -362,7 +387,8 @@ def _world_with_target(task: Task, seed: int, what: str) -> World:
 
 def _keys(seed: int) -> Array:
     """Return three keys: for starts, for where samples lie on the way to ν*, and for examples."""
-    return jax.random.split(jax.random.fold_in(randomness.key(0), seed), 3)
+    of_seed = jax.random.fold_in(randomness.key(0), seed)
+    return jax.random.split(of_seed, 3)
 
 
 def _appended(leaf: Array, last: Array) -> Array:
@@ -371,16 +397,28 @@ def _appended(leaf: Array, last: Array) -> Array:
 
 
 def _on_the_way(
-    task: Task, world: World, start_key: PRNGKeyArray, scale_key: PRNGKeyArray, samples: int
+    task: Task,
+    world: World,
+    start_key: PRNGKeyArray,
+    scale_key: PRNGKeyArray,
+    samples: int,
 ) -> tuple[Params, Array]:
     """Return parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
     target = world.truth.target
+
+    def gap_of(key: PRNGKeyArray) -> Params:
+        start = task.rules.start(key, task.init, world)
+        return add_scaled(start, -1.0, target)
+
+    def between(gap: Params, share: Array) -> Params:
+        return add_scaled(target, share, gap)
+
     keys = jax.random.split(start_key, samples)
-    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(keys)
-    gaps = jax.vmap(lambda start: add_scaled(start, -1.0, target))(starts)
+    gaps = jax.vmap(gap_of)(keys)
     shares = jax.random.uniform(scale_key, (samples,))
-    params = jax.vmap(lambda gap, share: add_scaled(target, share, gap))(gaps, shares)
-    return params, jnp.mean(jax.vmap(squared_norm)(gaps))
+    params = jax.vmap(between)(gaps, shares)
+    squared_distances = jax.vmap(squared_norm)(gaps)
+    return params, jnp.mean(squared_distances)
 
 
 def _gradients_at(task: Task, world: World, examples: Any, params: Params) -> Gradients:
@@ -414,14 +452,17 @@ def _judged(
     # Less than this does not affect the proof, and may be rounding.
     noticed = 0.01 * jnp.mean(jnp.abs(progress))
     not_convex = jnp.mean(gains > progress + noticed)
-    return lipschitz(losses, apart), lipschitz(squared_norms, apart), missed, not_convex
+    loss_slope = lipschitz(losses, apart)
+    norm_slope = lipschitz(squared_norms, apart)
+    return loss_slope, norm_slope, missed, not_convex
 
 
 def _distances(views: Any, drawn: Any, size: int) -> Array:
     """Return the distances between examples (B, B)."""
     rows = getattr(views, "x", None)
     if isinstance(rows, LinearRows):
-        return jnp.linalg.norm(rows.x[:, None] - rows.x, axis=-1)
+        differences = rows.x[:, None] - rows.x
+        return jnp.linalg.norm(differences, axis=-1)
     # As one-hot vectors: √2 apart unless they are equal.
     return jnp.sqrt(2.0) * (1.0 - copies(drawn, size))
 

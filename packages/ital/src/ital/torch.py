@@ -6,7 +6,7 @@ the gradients of the mini-batch. Losses, teachers and learners are the same as f
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import jax
@@ -22,7 +22,9 @@ from ital.tools.types import Array, Params, PRNGKeyArray
 
 try:
     import torch
+    from torch import Tensor
     from torch.func import functional_call, grad, vmap
+    from torch.nn import Module
 except ImportError as error:
     raise InputError(
         f"teaching PyTorch networks needs {error.name}: {install('ital[torch]')}"
@@ -33,7 +35,11 @@ AT_ONCE = 2**26
 
 
 def model(
-    network: torch.nn.Module, loss: Loss, *, name: str | None = None, fresh: bool = True
+    network: torch.nn.Module,
+    loss: Loss,
+    *,
+    name: str | None = None,
+    fresh: bool = True,
 ) -> Model:
     """Make a learner's model from a PyTorch network.
 
@@ -76,15 +82,18 @@ def model(
         if init.kind != OWN.kind:
             raise InputError(f"network {name!r} draws its own start: leave out init ({init.kind})")
         _try_out(name, network, rows.shape[1:])
+        current = _vector(network)
         if not fresh:
-            return jnp.asarray(_vector(network).numpy())
+            return jnp.asarray(current.numpy())
         seed = jax.random.bits(key, dtype=jnp.uint32)
         draw = functools.partial(_reset, network)
-        return _call(draw, _vector(network).shape, seed, vmap_method="sequential")
+        return _call(draw, current.shape, seed, vmap_method="sequential")
 
     def outputs(params: Array, x: Array) -> Array:
         apply = functools.partial(_outputs_of_lanes, network)
-        return _call(apply, (len(x), _number_of_outputs(network, x.shape[1:])), params, x)
+        rows, *row_shape = x.shape
+        shape = (rows, _number_of_outputs(network, row_shape))
+        return _call(apply, shape, params, x)
 
     def gradients_at(params: Array, x: Array, y: Array) -> Gradients:
         alpha = outputs(params, x)
@@ -94,13 +103,17 @@ def model(
         shape = (len(x), params.shape[-1])
         per_example = _call(pull_back, shape, params, x, residuals)
 
+        def inner(v: Any) -> Array:
+            return jnp.matmul(per_example, v, precision=HIGHEST)
+
         def weighted_sum(w: Any) -> Array:
-            return jnp.matmul(w.astype(per_example.dtype), per_example, precision=HIGHEST)
+            weights = w.astype(per_example.dtype)
+            return jnp.matmul(weights, per_example, precision=HIGHEST)
 
         return Gradients(
             losses=loss.value(alpha, y),
             squared_norms=jnp.sum(per_example**2, axis=-1),
-            inner=lambda v: jnp.matmul(per_example, v, precision=HIGHEST),
+            inner=inner,
             weighted_sum=weighted_sum,
         )
 
@@ -132,75 +145,85 @@ def load(network: torch.nn.Module, params: Params) -> None:
             parameter.copy_(values[name])
 
 
-def _taught(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+def _taught(network: Module) -> dict[str, Tensor]:
     """Return the parameters that are taught, by name."""
-    return {
-        name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
-    }
+    parameters = dict(network.named_parameters())
+    return {name: one for name, one in parameters.items() if one.requires_grad}
 
 
-def _vector(network: torch.nn.Module) -> torch.Tensor:
+def _vector(network: Module) -> Tensor:
     """Return the parameters that are taught as one vector (P,)."""
-    return torch.cat([parameter.detach().flatten() for parameter in _taught(network).values()])
+    parameters = _taught(network).values()
+    return torch.cat([parameter.detach().flatten() for parameter in parameters])
 
 
-def _unflattened(taught: dict[str, torch.Tensor], vector: torch.Tensor) -> dict[str, torch.Tensor]:
+def _unflattened(taught: dict[str, Tensor], vector: Tensor) -> dict[str, Tensor]:
     """Return the parts of a vector (P,) in the shapes of the parameters."""
-    parts = torch.split(vector, [parameter.numel() for parameter in taught.values()])
-    return {name: part.view(taught[name].shape) for name, part in zip(taught, parts, strict=True)}
+    sizes = [parameter.numel() for parameter in taught.values()]
+    parts = zip(taught, torch.split(vector, sizes), strict=True)
+    return {name: part.view(taught[name].shape) for name, part in parts}
 
 
-def _applied(network: torch.nn.Module, vector: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def _applied(network: Module, vector: Tensor, x: Tensor) -> Tensor:
     """Return the outputs (B, K) of parameters (P,) on rows (B, d)."""
     parameters = _unflattened(_taught(network), vector)
-    return cast(torch.Tensor, functional_call(network, parameters, (x,)))
+    outputs = functional_call(network, parameters, (x,))
+    return cast(Tensor, outputs)
 
 
-def _outputs_of_lanes(
-    network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor
-) -> torch.Tensor:
+def _outputs_of_lanes(network: Module, vectors: Tensor, x: Tensor) -> Tensor:
     """Return outputs (lanes, B, K) of parameters (lanes, P) on rows (lanes, B, d)."""
+    of_lanes = vmap(functools.partial(_applied, network))
     with torch.no_grad():
-        return vmap(functools.partial(_applied, network))(vectors, x)
+        return of_lanes(vectors, x)
 
 
 def _pulled_back(
-    network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor, residuals: torch.Tensor
-) -> torch.Tensor:
+    network: Module,
+    vectors: Tensor,
+    x: Tensor,
+    residuals: Tensor,
+) -> Tensor:
     """Return the gradients gᵢ = Jᵢᵀrᵢ of every lane and example (lanes, B, P).
 
     Jᵢ is the Jacobian of the outputs.
     """
 
-    def along(vector: torch.Tensor, row: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        return (_applied(network, vector, row[None])[0] * residual).sum()
+    def along(vector: Tensor, row: Tensor, residual: Tensor) -> Tensor:
+        outputs = _applied(network, vector, row[None])[0]
+        return (outputs * residual).sum()
 
+    _, rows, *_ = x.shape
+    _, size = vectors.shape
     # The number of lanes whose gradients fit into memory together.
-    lanes = max(1, AT_ONCE // (x.shape[1] * vectors.shape[1]))
+    lanes = max(1, AT_ONCE // (rows * size))
     of_lane = vmap(grad(along), in_dims=(None, 0, 0))
-    return vmap(of_lane, chunk_size=lanes)(vectors, x, residuals)
+    of_lanes = vmap(of_lane, chunk_size=lanes)
+    return of_lanes(vectors, x, residuals)
 
 
-def _reset(network: torch.nn.Module, seed: torch.Tensor) -> torch.Tensor:
+def _reset(network: Module, seed: Tensor) -> Tensor:
     """Draw parameters as PyTorch does, the same for the same seed."""
     drawn = copy.deepcopy(network)
     # The caller's random state must not change.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         for layer in drawn.modules():
-            if callable(reset := getattr(layer, "reset_parameters", None)):
+            reset = getattr(layer, "reset_parameters", None)
+            if callable(reset):
                 reset()
     return _vector(drawn)
 
 
-def _number_of_outputs(network: torch.nn.Module, row: tuple[int, ...]) -> int:
+def _number_of_outputs(network: Module, row_shape: Sequence[int]) -> int:
     """Return the number of outputs K for rows of this shape."""
-    example = torch.zeros(1, *row, dtype=_vector(network).dtype)
+    example = torch.zeros(1, *row_shape, dtype=_vector(network).dtype)
     with torch.no_grad():
-        return int(network(example).shape[-1])
+        *_, outputs = network(example).shape
+    return int(outputs)
 
 
-def _try_out(name: str, network: torch.nn.Module, row: tuple[int, ...]) -> None:
+def _try_out(name: str, network: Module, row: tuple[int, ...]) -> None:
     """Raise InputError if the network has no outputs or per-example gradients on such rows."""
     vector = _vector(network)[None]
     x = torch.zeros(1, 2, *row, dtype=vector.dtype)
@@ -238,20 +261,25 @@ def _call(
 
     def called(*batched: Any) -> np.ndarray:
         # Nested ``vmap``s give several leading axes, e.g. (seed, lane): PyTorch sees one.
-        leading = np.shape(batched[0])[: np.ndim(batched[0]) - ranks[0]]
-        tensors = []
-        for array, rank in zip(batched, ranks, strict=True):
-            # A copy: PyTorch does not accept read-only arrays.
-            values = np.array(array)
-            own_shape = values.shape[values.ndim - rank :]
-            tensors.append(torch.from_numpy(values.reshape(-1, *own_shape)))
+        first = np.asarray(batched[0])
+        leading = first.shape[: first.ndim - ranks[0]]
+        tensors = [_lanes_first(*pair) for pair in zip(batched, ranks, strict=True)]
         if vmap_method != "broadcast_all":
             tensors = [tensor[0] for tensor in tensors]
         result = function(*tensors)
-        return result.detach().numpy().astype(dtype).reshape(*leading, *shape)
+        values = result.detach().numpy().astype(dtype)
+        return values.reshape(*leading, *shape)
 
     like = jax.ShapeDtypeStruct(shape, dtype)
     return jax.pure_callback(called, like, *arrays, vmap_method=vmap_method)
+
+
+def _lanes_first(array: Any, rank: int) -> Tensor:
+    """Return the array of each lane, of this rank, with all leading axes as one."""
+    # A copy: PyTorch does not accept read-only arrays.
+    values = np.array(array)
+    own_shape = values.shape[values.ndim - rank :]
+    return torch.from_numpy(values.reshape(-1, *own_shape))
 
 
 __all__ = ["load", "model"]

@@ -7,8 +7,9 @@ that nobody ran are gaps; they are never best.
 """
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,7 +63,8 @@ class Setting:
     @property
     def error(self) -> float:
         """Its standard error."""
-        return float(mean_and_error(self.values.values)[1])
+        _, error = mean_and_error(self.values.values)
+        return float(error)
 
     def __str__(self) -> str:
         if self.beta is None:
@@ -96,12 +98,16 @@ class Verdict:
         """
         if len(self.best) < 2:
             return None
-        first, second = (setting.values for setting in self.best[:2])
+        winner, next_best, *_ = self.best
+        first = winner.values
+        second = next_best.values
         # A sweep may be unfinished: one of them may have run on more seeds.
         seeds = np.intersect1d(first["seed"], second["seed"])
         lead = first.sel(seed=seeds) - second.sel(seed=seeds)
-        better = lead > 0 if self.more_is_better else lead < 0
-        return int(better.sum()), len(seeds)
+        is_better = lead < 0
+        if self.more_is_better:
+            is_better = lead > 0
+        return int(is_better.sum()), len(seeds)
 
 
 def metric_of(grid: "xr.Dataset") -> str:
@@ -115,7 +121,9 @@ def metric_of(grid: "xr.Dataset") -> str:
     """
     if METRIC in grid.attrs:
         return str(grid.attrs[METRIC])
-    return "distance_centred" if "distance_centred" in grid else "distance"
+    if "distance_centred" in grid:
+        return "distance_centred"
+    return "distance"
 
 
 def more_is_better(grid: "xr.Dataset") -> bool:
@@ -174,7 +182,8 @@ def naive_methods(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    return [str(name) for name in grid["learner"].values if name in without_beta(grid)]
+    naive = without_beta(grid)
+    return [str(name) for name in grid["learner"].values if name in naive]
 
 
 def aware_methods(grid: "xr.Dataset") -> list[str]:
@@ -199,9 +208,14 @@ def judged_steps(grid: "xr.Dataset") -> list[int]:
     Returns:
         The steps, in order.
     """
-    steps = grid["step"].values
-    nearest = [int(steps[np.abs(steps - step).argmin()]) for step in STEPS if step <= steps[-1]]
-    return sorted({*nearest, int(steps[-1])})
+    measured = grid["step"].values
+    last = int(measured[-1])
+    judged = {last}
+    for step in STEPS:
+        if step <= last:
+            nearest = np.abs(measured - step).argmin()
+            judged.add(int(measured[nearest]))
+    return sorted(judged)
 
 
 def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
@@ -216,10 +230,15 @@ def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
     Returns:
         Values of the metric (method, lr, beta, seed).
     """
-    worst = -np.inf if more_is_better(grid) else np.inf
+    worst = np.inf
+    if more_is_better(grid):
+        worst = -np.inf
     found = grid[metric_of(grid)].sel({"step": step})
-    diverged = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
-    return found.where(np.isfinite(found) & ~diverged, worst).where(grid["computed"] == 1)
+    diverged_at = grid["diverged_at"]  # −1 for lanes that never did
+    has_diverged = (diverged_at >= 0) & (diverged_at <= step)
+    is_valid = np.isfinite(found) & ~has_diverged
+    was_run = grid["computed"] == 1
+    return found.where(is_valid, worst).where(was_run)
 
 
 def mean_values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
@@ -294,18 +313,21 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
     found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
     start = found.isel(step=0)
     if more_is_better(grid):
-        means = mean_values(grid, int(grid["step"].values[-1]))
+        last = int(grid["step"].values[-1])
+        means = mean_values(grid, last)
         goal = means.where(np.isfinite(means)).max()
-        reached = found >= goal - share * (goal - start)
+        is_reached = found >= goal - share * (goal - start)
     else:
-        reached = found <= share * start
+        is_reached = found <= share * start
     # The position of the first True; of the first step where there is none.
-    first = grid["step"].isel(step=reached.argmax("step"))
-    first = first.where(reached.any("step"), np.inf).drop_vars("step")
+    position = is_reached.argmax("step")
+    first = grid["step"].isel(step=position)
+    first = first.where(is_reached.any("step"), np.inf).drop_vars("step")
     # A setting that was run on no seed has no median: it is computed from infinities, and left out.
     was_run = ran(grid)
     by_seed = first.where(grid["computed"] == 1).where(was_run, np.inf)
-    return by_seed.quantile(0.5, "seed", method="higher").where(was_run)
+    median = by_seed.quantile(0.5, "seed", method="higher")
+    return median.where(was_run)
 
 
 def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
@@ -319,41 +341,43 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
     Returns:
         The setting.
     """
-    # Gaps are never best. Ties go to the smallest η, then to the smallest β.
-    own = costs(grid, step).sel({"learner": method}).transpose("lr", "beta").fillna(np.inf)
-    at = {str(axis): int(index) for axis, index in own.argmin(...).items()}
-    lr = float(grid["lr"].values[at["lr"]])
-    beta = float(grid["beta"].values[at["beta"]])
+    # Ties go to the smallest η, then to the smallest β: the first along these axes.
+    of_method = costs(grid, step).sel({"learner": method}).transpose("lr", "beta")
+    # Gaps are never best.
+    positions = of_method.fillna(np.inf).argmin(...)
+    cell = of_method.isel(positions)
+    lr = float(cell["lr"])
+    beta = float(cell["beta"])
+    place = {"learner": method, "lr": lr, "beta": beta}
+    reached = values(grid, step).sel(place).dropna("seed")
+    at_start = values(grid, 0).sel(place)
     has_beta = method not in without_beta(grid)
-    cell = {"learner": method, "lr": lr, "beta": beta}
-    reached = values(grid, step).sel(cell).dropna("seed")
-    return Setting(
+    edge = []
+    if _is_edge(grid, "lr", place):
+        edge.append("η")
+    # β = 0 is not the end of a range: awareness ends there.
+    if has_beta and beta != 0 and _is_edge(grid, "beta", place):
+        edge.append("β")
+    setting = Setting(
         method=method,
         label=str(grid["label"].sel({"learner": method}).values),
         lr=lr,
-        beta=beta if has_beta else None,
-        edge=_edges(grid, method, at, has_beta=has_beta),
+        beta=beta,
+        edge=tuple(edge),
         values=reached,
-        share=float(reached.mean() / values(grid, 0).sel(cell).mean()),
+        share=float(reached.mean() / at_start.mean()),
     )
+    if has_beta:
+        return setting
+    return replace(setting, beta=None)
 
 
-def _edges(
-    grid: "xr.Dataset", method: str, at: dict[str, int], *, has_beta: bool
-) -> tuple[str, ...]:
-    """Return which of "η" and "β" lie at the end of the values that were tried with the other."""
-    was_run = ran(grid).sel({"learner": method})
-    lr = grid["lr"].values[at["lr"]]
-    beta = grid["beta"].values[at["beta"]]
-    tried_lrs = grid["lr"].values[was_run.isel(beta=at["beta"]).values]
-    tried_betas = grid["beta"].values[was_run.isel(lr=at["lr"]).values]
-    edges = []
-    if lr in tried_lrs[[0, -1]]:
-        edges.append("η")
-    # β = 0 is not the end of a range: awareness ends there.
-    if has_beta and beta != 0 and beta in tried_betas[[0, -1]]:
-        edges.append("β")
-    return tuple(edges)
+def _is_edge(grid: "xr.Dataset", axis: str, place: Mapping[str, Any]) -> bool:
+    """Tell whether a setting lies at an end of the values of an axis that were tried beside it."""
+    others = {name: value for name, value in place.items() if name != axis}
+    was_run = ran(grid).sel(others)
+    tried = grid[axis].values[was_run.values]
+    return place[axis] in (tried[0], tried[-1])
 
 
 def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
@@ -371,7 +395,8 @@ def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
     if not naive:
         return None
     found = costs(grid, step)
-    return found.sel({"learner": method}) < found.sel({"learner": naive}).min()
+    best_naive = found.sel({"learner": naive}).min()
+    return found.sel({"learner": method}) < best_naive
 
 
 def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
@@ -388,7 +413,8 @@ def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray
     if "imt" not in grid["learner"].values:
         return None
     found = costs(grid, step)
-    return found.sel({"learner": method}) < found.sel({"learner": "imt"}).drop_vars("learner")
+    of_imt = found.sel({"learner": "imt"}).drop_vars("learner")
+    return found.sel({"learner": method}) < of_imt
 
 
 def judge(grid: "xr.Dataset", step: int) -> Verdict:
@@ -402,17 +428,16 @@ def judge(grid: "xr.Dataset", step: int) -> Verdict:
         The verdict.
     """
     settings = [best(grid, str(name), step) for name in grid["learner"].values]
-    ranked = sorted(settings, key=lambda setting: setting.mean, reverse=more_is_better(grid))
-
-    def first_of(methods: list[str]) -> Setting | None:
-        return next((setting for setting in ranked if setting.method in methods), None)
-
+    descending = more_is_better(grid)
+    ranked = sorted(settings, key=lambda setting: setting.mean, reverse=descending)
+    naive = [setting for setting in ranked if setting.method in naive_methods(grid)]
+    aware = [setting for setting in ranked if setting.method in aware_methods(grid)]
     return Verdict(
         step=step,
         best=tuple(ranked),
-        naive=first_of(naive_methods(grid)),
-        aware=first_of(aware_methods(grid)),
-        more_is_better=more_is_better(grid),
+        naive=next(iter(naive), None),
+        aware=next(iter(aware), None),
+        more_is_better=descending,
     )
 
 

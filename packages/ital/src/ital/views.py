@@ -34,8 +34,7 @@ def kernel_risk(view: np.ndarray, weights: np.ndarray) -> float:
             "expected (l, d) and (d,)"
         )
     # The kernel is what is orthogonal to the rows.
-    rows = _basis(view.T)
-    expressed = rows @ (rows.T @ weights)
+    expressed = _projected(weights, onto=_basis(view.T))
     return float(np.linalg.norm(weights - expressed))
 
 
@@ -59,18 +58,20 @@ def feature_risk(learner: np.ndarray, teacher: np.ndarray, weights: np.ndarray) 
     teacher = np.asarray(teacher)
     # Least squares with several right-hand sides: φ_T Aᵀ = φ_L.
     transposed, *_ = np.linalg.lstsq(
-        teacher.astype(float), learner.astype(float), rcond=_tolerance(teacher)
+        teacher.astype(float),
+        learner.astype(float),
+        rcond=_tolerance(teacher),
     )
-    view = transposed.T
-    if np.linalg.norm(teacher @ view.T - learner) > EXACT * np.linalg.norm(learner):
+    error = np.linalg.norm(teacher @ transposed - learner)
+    if error > EXACT * np.linalg.norm(learner):
         raise InputError(
             "the learner's features are no linear function of the teacher's: their kernel is not "
             "defined"
         )
+    view = transposed.T.astype(learner.dtype)
     # Weights that change no reward are orthogonal to all features of the teacher.
-    matter = _basis(teacher.T)
-    weights_that_matter = matter @ (matter.T @ np.asarray(weights, float))
-    return kernel_risk(view.astype(learner.dtype), weights_that_matter)
+    that_matter = _projected(np.asarray(weights, float), onto=_basis(teacher.T))
+    return kernel_risk(view, that_matter)
 
 
 def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> float:
@@ -91,9 +92,15 @@ def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> f
     length = np.linalg.norm(answers)
     if length == 0:
         return 0.0
-    columns = _basis(np.asarray(learner))
-    expressed = columns @ (columns.T @ answers)
-    return float(np.linalg.norm(answers - expressed) / length)
+    expressed = _projected(answers, onto=_basis(np.asarray(learner)))
+    error = np.linalg.norm(answers - expressed)
+    return float(error / length)
+
+
+def _projected(vectors: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """Project vectors (n,) or (n, m) onto the span of an orthonormal basis (n, l)."""
+    coordinates = onto.T @ vectors
+    return onto @ coordinates
 
 
 def _basis(matrix: np.ndarray) -> np.ndarray:
@@ -102,13 +109,18 @@ def _basis(matrix: np.ndarray) -> np.ndarray:
     Directions below the precision of the entries are left out.
     """
     directions, sizes, _ = np.linalg.svd(matrix.astype(float), full_matrices=False)
-    return directions[:, sizes > _tolerance(matrix) * sizes.max(initial=0.0)]
+    # An empty matrix has no largest size, and no directions either.
+    largest = sizes.max(initial=0.0)
+    is_real = sizes > _tolerance(matrix) * largest
+    return directions[:, is_real]
 
 
 def _tolerance(matrix: np.ndarray) -> float:
     """Return the relative size of a singular value that rounding of the entries may cause."""
-    precision = np.float32 if matrix.dtype == np.float32 else np.float64
-    return float(min(matrix.shape) * np.finfo(precision).eps)
+    eps = np.finfo(np.float64).eps
+    if matrix.dtype == np.float32:
+        eps = np.finfo(np.float32).eps
+    return float(min(matrix.shape) * eps)
 
 
 __all__ = ["feature_risk", "kernel_risk", "pool_risk"]

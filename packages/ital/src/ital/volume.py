@@ -20,7 +20,10 @@ def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExa
 
 
 def imitated(
-    lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample
+    lr: Scalar,
+    squared_norms: PerExample,
+    losses: PerExample,
+    target_losses: PerExample,
 ) -> PerExample:
     """Return the imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume).
 

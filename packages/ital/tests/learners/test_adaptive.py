@@ -25,7 +25,7 @@ def weigh(memory, at):
 
 def trust_after(places):
     """Trust after choices with these ranks."""
-    memory = _adaptive.init(jnp.zeros(()), SETTINGS)
+    memory = _adaptive.begin_without_opinion(jnp.zeros(()), SETTINGS)
     for at in places:
         partial, indifferent = weigh(memory, at)
         np.testing.assert_allclose(jnp.sum(partial) + indifferent, 1.0, rtol=1e-5)
@@ -93,7 +93,11 @@ def test_weights_are_those_of_a_hidden_markov_chain():
     alike = np.array([[one[0] == other[0] for other in states] for one in states]) * prior
     again = alike / alike.sum(axis=1, keepdims=True)
     moves = 0.95 * (0.8 * np.eye(len(states)) + 0.2 * again) + 0.05 * prior
-    belief, memory, grid = prior, _adaptive.init(jnp.zeros(()), settings), np.linspace(-1, 1, 7)
+    belief, memory, grid = (
+        prior,
+        _adaptive.begin_without_opinion(jnp.zeros(()), settings),
+        np.linspace(-1, 1, 7),
+    )
     for places in ([1.0, 1 / 3], [-2 / 3, 1.0], [2 / 3, 0.0]):
         seen = [np.exp(s * k * places[i]) / np.mean(np.exp(s * k * grid)) for s, i, k in states]
         belief = belief @ moves * seen
@@ -114,7 +118,9 @@ def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, mo
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)._replace(step=jnp.asarray(step))
     helps = jnp.stack([jnp.full((_adaptive.SCORES, len(_adaptive.TILTS)), 0.1), jnp.zeros((2, 5))])
     memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
-    taken = _adaptive.update(lesson, SETTINGS._replace(beta=2.0), params, memory, volume="imitated")
+    taken = _adaptive.update_adaptively(
+        lesson, SETTINGS._replace(beta=2.0), params, memory, volume="imitated"
+    )
     spread = 0.3 + share * (
         np.std(imagine(lesson, params, Literal(chosen=1.0), "imitated").volumes) - 0.3
     )
@@ -137,8 +143,10 @@ def test_of_a_padded_mini_batch_only_the_view_counts(view):
     alone = alone._replace(chosen=jnp.asarray(0), order=jnp.arange(view))
     helps = jnp.stack([jnp.full((_adaptive.SCORES, len(_adaptive.TILTS)), 0.1), jnp.zeros((2, 5))])
     memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
-    expected = _adaptive.update(alone, SETTINGS, params, memory, volume="imitated")
-    found = _adaptive.update(whole, SETTINGS._replace(view=view), params, memory, volume="imitated")
+    expected = _adaptive.update_adaptively(alone, SETTINGS, params, memory, volume="imitated")
+    found = _adaptive.update_adaptively(
+        whole, SETTINGS._replace(view=view), params, memory, volume="imitated"
+    )
     jax.tree.map(
         lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12),
         found,

@@ -91,25 +91,37 @@ def scores(lesson: Lesson, seen: Bool[Array, " B"] | None = None) -> Float[Array
     """
     here = lesson.here
     if seen is None:
-        weights = jnp.full_like(here.losses, 1 / here.losses.shape[0])
+        count = here.losses.shape[0]
+        weights = jnp.full_like(here.losses, 1 / count)
     else:
         weights = seen / jnp.sum(seen, dtype=here.losses.dtype)
     mean_gradient = here.weighted_sum(weights)
     without_loss = teaching_volume.exact(lesson.lr, here.squared_norms, here.losses)
-    return jnp.stack([without_loss, here.inner(mean_gradient)])
+    along_mean = here.inner(mean_gradient)
+    return jnp.stack([without_loss, along_mean])
 
 
-def rank_of(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = None) -> Array:
+def rank_of(
+    scores: PerExample,
+    chosen: Array,
+    seen: Bool[Array, " B"] | None = None,
+) -> Array:
     """Return the rank of each chosen example by score, from −1 to 1; ties share a middle rank."""
     score = scores[chosen][..., None]
     lower = jnp.sum(scores < score, axis=-1, where=seen)
     higher = jnp.sum(scores > score, axis=-1, where=seen)
     if seen is None:
-        return (lower - higher) / max(scores.shape[0] - 1, 1)
-    return (lower - higher) / jnp.maximum(jnp.sum(seen) - 1, 1)
+        count = scores.shape[0]
+        return (lower - higher) / max(count - 1, 1)
+    count_seen = jnp.sum(seen)
+    return (lower - higher) / jnp.maximum(count_seen - 1, 1)
 
 
-def tilted(rank: Scalar, count: int, seen: Bool[Array, " B"] | None = None) -> Float[Array, " T"]:
+def tilted(
+    rank: Scalar,
+    count: int,
+    seen: Bool[Array, " B"] | None = None,
+) -> Float[Array, " T"]:
     """Return p(rank) ∝ exp(κ·rank) for every κ (T,), relative to the uniform distribution.
 
     Args:
@@ -123,16 +135,20 @@ def tilted(rank: Scalar, count: int, seen: Bool[Array, " B"] | None = None) -> F
     else:
         # The n-th example in view has the n-th rank. Values elsewhere are left out of the mean.
         others = jnp.maximum(jnp.sum(seen) - 1, 1)
-        ranks = jnp.where(seen, 2 * (jnp.cumsum(seen) - 1) / others - 1, 0.0)
+        in_view_before = jnp.cumsum(seen) - 1
+        ranks = jnp.where(seen, 2 * in_view_before / others - 1, 0.0)
     # (T, count): the normalising constant of each κ is a mean over the ranks.
-    all_ranks = jnp.exp(tilts[:, None] * ranks)
-    return jnp.exp(tilts * rank) / jnp.mean(all_ranks, axis=1, where=seen)
+    of_all_ranks = jnp.exp(tilts[:, None] * ranks)
+    of_rank = jnp.exp(tilts * rank)
+    return of_rank / jnp.mean(of_all_ranks, axis=1, where=seen)
 
 
 def first_weights() -> tuple[Array, Array]:
     """Return the initial weights: a third per hypothesis, divided equally over scores and κ."""
-    shape = (2, SCORES, len(TILTS))
-    return jnp.full(shape, 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
+    parts = SCORES * len(TILTS)
+    partial = jnp.full((2, SCORES, len(TILTS)), 1 / (3 * parts))
+    indifferent = jnp.asarray(1 / 3)
+    return partial, indifferent
 
 
 def weigh(
@@ -149,7 +165,8 @@ def weigh(
     prior, prior_indifferent = first_weights()
     # Within a hypothesis, κ and the score drift back to the prior; its total weight stays.
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
-    partial = memory.partial + settings.tilt_change * (total * 3 * prior - memory.partial)
+    unopinionated = total * 3 * prior
+    partial = memory.partial + settings.tilt_change * (unopinionated - memory.partial)
     # The hypotheses themselves drift back to a third each.
     partial = partial + settings.mind_change * (prior - partial)
     drift = prior_indifferent - memory.indifferent
@@ -157,7 +174,9 @@ def weigh(
 
     # Likelihoods are relative to the uniform distribution: that of "indifferent" is 1.
     likelihood = jax.vmap(functools.partial(tilted, count=count, seen=seen))
-    partial = partial * jnp.stack([likelihood(ranks), likelihood(-ranks)])
+    if_it_helps = likelihood(ranks)  # (S, T)
+    if_it_harms = likelihood(-ranks)
+    partial = partial * jnp.stack([if_it_helps, if_it_harms])
     evidence = jnp.sum(partial) + indifferent
     return partial / evidence, indifferent / evidence
 
@@ -165,18 +184,29 @@ def weigh(
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
     """Return P(helps) − P(harms), reduced by the threshold (0 below it) and scaled to [−1, 1]."""
     helps, harms = jnp.sum(partial, axis=(1, 2))
-    beyond = jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0)
+    difference = jnp.abs(helps - harms)
+    beyond = jnp.maximum(difference - threshold, 0.0)
     return jnp.sign(helps - harms) * beyond / (1 - threshold)
 
 
-def init(params: Params, settings: AdaptiveNumbers) -> Memory:
-    """Begin without an opinion."""
+def begin_without_opinion(params: Params, settings: AdaptiveNumbers) -> Memory:
+    """Begin without an opinion about the teacher."""
     partial, indifferent = first_weights()
-    return Memory(partial, indifferent, first_spread=jnp.zeros(()), spread=jnp.zeros(()))
+    return Memory(
+        partial,
+        indifferent,
+        first_spread=jnp.zeros(()),
+        spread=jnp.zeros(()),
+    )
 
 
-def update(
-    lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str
+def update_adaptively(
+    lesson: Lesson,
+    settings: AdaptiveNumbers,
+    params: Params,
+    memory: Memory,
+    *,
+    volume: str,
 ) -> Update:
     """Take ITAL's step with β = trust·|β|, limited to a safe length.
 
@@ -184,12 +214,15 @@ def update(
     made it at the start, within the rule's own cap.
     """
     count = lesson.order.shape[0]
-    seen = None if settings.view is None else in_view(lesson, settings.view)
+    seen = None
+    if settings.view is not None:
+        seen = in_view(lesson, settings.view)
 
-    # Trust: how the ranks of this choice speak for each hypothesis. With several choices, their
-    # mean rank counts.
-    ranks = jax.vmap(lambda row: rank_of(row, lesson.chosen, seen))(scores(lesson, seen))
+    # Trust: how the ranks of this choice speak for each hypothesis.
+    by_score = jax.vmap(lambda row: rank_of(row, lesson.chosen, seen))
+    ranks = by_score(scores(lesson, seen))
     if lesson.chosen.ndim:
+        # With several choices, their mean rank counts.
         ranks = jnp.mean(ranks, axis=-1)
     partial, indifferent = weigh(memory, ranks, count, settings, seen)
     trust = trust_of(partial, settings.threshold)
@@ -197,34 +230,55 @@ def update(
     # β: a running mean of the spread, whose share begins at 1 and ends at 1/WINDOW.
     imagined = imagine(lesson, params, Literal(chosen=1.0), volume)
     share = 1 / jnp.minimum(lesson.step + 1, WINDOW)
-    spread = memory.spread + share * (jnp.std(imagined.volumes, where=seen) - memory.spread)
+    change = jnp.std(imagined.volumes, where=seen) - memory.spread
+    spread = memory.spread + share * change
     first = jnp.where(lesson.step < WINDOW, spread, memory.first_spread)
-    sharper = jnp.where(spread > 0, first / jnp.where(spread > 0, spread, 1.0), 1.0)
-    beta = trust * jnp.minimum(settings.beta * sharper, settings.most_awareness / (2 * lesson.lr))
+    # The inner ``where`` keeps 0/0 out of the branch that is not taken.
+    divisor = jnp.where(spread > 0, spread, 1.0)
+    sharper = jnp.where(spread > 0, first / divisor, 1.0)
+    most = settings.most_awareness / (2 * lesson.lr)
+    beta = trust * jnp.minimum(settings.beta * sharper, most)
 
     # ITAL's two steps, as in Algorithm 1.
-    all_or_seen = jnp.ones(count, bool) if seen is None else seen
+    all_or_seen = seen
+    if all_or_seen is None:
+        all_or_seen = jnp.ones(count, bool)
     q = imagined_choice(beta, imagined.volumes, all_or_seen, lesson.chosen)
-    proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+    proposed = awareness_step(
+        beta,
+        lesson.lr,
+        lesson.chosen,
+        q,
+        guess=imagined.naive,
+        there=imagined.gradients,
+    )
     after = within_reach(lesson, (), params, proposed)
-    return Update(after, Memory(partial, indifferent, first, spread), {"trust": trust})
+    memory = Memory(partial, indifferent, first, spread)
+    return Update(after, memory, {"trust": trust})
 
 
 @functools.cache
-def rule(volume: str) -> Rule:
+def adaptive_rule(volume: str) -> Rule:
     """Return the rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
-    return Rule(init=init, update=functools.partial(update, volume=volume))
+    return Rule(
+        init=begin_without_opinion,
+        update=functools.partial(update_adaptively, volume=volume),
+    )
 
 
-def resolve(learner: Learner, situation: Situation) -> Learner:
+def resolve_adaptive(learner: Learner, situation: Situation) -> Learner:
     """Find |β| by the ``auto`` rule as if the teacher helped, since the sign is not known."""
-    beta = situation.auto_beta(imagined_volumes(situation.volume), 1.0)
+    helpful = 1.0
+    beta = situation.auto_beta(imagined_volumes(situation.volume), helpful)
     settings = learner.settings._replace(beta=beta, most_awareness=situation.most_awareness)
-    return learner._replace(rule=rule(situation.volume), settings=settings)
+    return learner._replace(rule=adaptive_rule(situation.volume), settings=settings)
 
 
 def adaptive(
-    *, tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5
+    *,
+    tilt_change: float = 0.02,
+    mind_change: float = 0.001,
+    threshold: float = 0.5,
 ) -> Learner:
     """Finds out whether the teacher helps or harms, and how much to trust it (ITAL adaptive).
 
@@ -241,9 +295,21 @@ def adaptive(
     Raises:
         InputError: if a number does not lie in [0, 1).
     """
-    shares = {"tilt_change": tilt_change, "mind_change": mind_change, "threshold": threshold}
-    for name, value in shares.items():
+    settings = AdaptiveNumbers(
+        beta=None,
+        tilt_change=tilt_change,
+        mind_change=mind_change,
+        threshold=threshold,
+    )
+    for name in ("tilt_change", "mind_change", "threshold"):
+        value = getattr(settings, name)
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")
-    settings = AdaptiveNumbers(None, tilt_change, mind_change, threshold)
-    return Learner("ital-adaptive", "ITAL adaptive", rule("imitated"), settings, resolve, version=2)
+    return Learner(
+        "ital-adaptive",
+        "ITAL adaptive",
+        adaptive_rule("imitated"),
+        settings,
+        resolve_adaptive,
+        version=2,
+    )

@@ -8,7 +8,13 @@ from ital.learners._two_step import teacher_aware
 from ital.learners.protocols import ImagineFn
 
 
-def resolve(learner: Learner, situation: Situation, *, assumed: Learner, sign: float) -> Learner:
+def resolve_assuming(
+    learner: Learner,
+    situation: Situation,
+    *,
+    assumed: Learner,
+    sign: float,
+) -> Learner:
     """Fill in what ITAL would, with the sign of β that fits the assumed teacher."""
     beta = situation.beta
     if not isinstance(beta, str):
@@ -18,14 +24,18 @@ def resolve(learner: Learner, situation: Situation, *, assumed: Learner, sign: f
         # Whatever sign is asked for, the assumed one counts.
         return situation.auto_beta(imagine, sign)
 
-    return assumed.resolve(learner, situation._replace(beta=beta, auto_beta=auto_beta))
+    as_assumed = situation._replace(beta=beta, auto_beta=auto_beta)
+    return assumed.resolve(learner, as_assumed)
 
 
 def _assuming(whom: str, sign: float) -> Learner:
     """Return ITAL with a β of fixed sign."""
     ital = teacher_aware()
-    fixed = functools.partial(resolve, assumed=ital, sign=sign)
-    return ital._replace(name=f"ital-{whom}", label=f"ITAL {whom}", resolve=fixed)
+    return ital._replace(
+        name=f"ital-{whom}",
+        label=f"ITAL {whom}",
+        resolve=functools.partial(resolve_assuming, assumed=ital, sign=sign),
+    )
 
 
 def helpful() -> Learner:

@@ -25,8 +25,9 @@ def bayes_rule(drawn_from: Callable[[Array, Array, Any], Array]) -> Rule:
     def update(lesson: Lesson, settings: Any, params: Array, memory: Any) -> Update:
         # The parameters of this learner are its belief log θ (m,), an example is a row of log M.
         log_drawn = drawn_from(lesson.examples, params, settings)
-        log_likelihoods = jnp.atleast_2d(log_drawn[lesson.chosen])
-        return Update(beliefs.posterior(params, jnp.sum(log_likelihoods, axis=0)))
+        of_choices = jnp.atleast_2d(log_drawn[lesson.chosen])  # (k, m)
+        log_likelihood = jnp.sum(of_choices, axis=0)
+        return Update(beliefs.posterior(params, log_likelihood))
 
     return Rule(init=lambda params, settings: (), update=update)
 

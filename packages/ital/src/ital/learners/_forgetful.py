@@ -47,12 +47,17 @@ class ForgetfulMemory(NamedTuple):
     learner: Any
 
 
-def init(params: Params, settings: ForgetfulNumbers, *, learner: Rule) -> ForgetfulMemory:
+def remember_start(
+    params: Params,
+    settings: ForgetfulNumbers,
+    *,
+    learner: Rule,
+) -> ForgetfulMemory:
     """Remember ν⁰."""
     return ForgetfulMemory(params, learner.init(params, settings.learner))
 
 
-def update(
+def update_and_forget(
     lesson: Lesson,
     settings: ForgetfulNumbers,
     params: Params,
@@ -71,11 +76,11 @@ def update(
 
 
 @functools.cache  # one object per rule: learners that share it are lanes of one program
-def rule(learner: Rule) -> Rule:
+def forgetful_rule(learner: Rule) -> Rule:
     """Return the rule of ``learner``, with forgetting."""
     return Rule(
-        init=functools.partial(init, learner=learner),
-        update=functools.partial(update, learner=learner),
+        init=functools.partial(remember_start, learner=learner),
+        update=functools.partial(update_and_forget, learner=learner),
         optimized=learner.optimized,
     )
 
@@ -114,12 +119,12 @@ def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None)
     def resolve(outer: Learner, situation: Situation) -> Learner:
         resolved = inner.resolve(inner, situation)
         settings = ForgetfulNumbers(share, resolved.settings)
-        return outer._replace(rule=rule(resolved.rule), settings=settings)
+        return outer._replace(rule=forgetful_rule(resolved.rule), settings=settings)
 
     return inner._replace(
         name=name,
         label=label,
-        rule=rule(inner.rule),
+        rule=forgetful_rule(inner.rule),
         settings=ForgetfulNumbers(share, inner.settings),
         resolve=resolve,
     )

@@ -26,12 +26,16 @@ def full(
         The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
-    resolve_full = functools.partial(_resolve, volume=volume)
-    return aware._replace(name="ital-full", label="ITAL full", resolve=resolve_full)
+    return aware._replace(
+        name="ital-full",
+        label="ITAL full",
+        resolve=functools.partial(_resolve_full, volume=volume),
+    )
 
 
-def _resolve(learner: Learner, situation: Situation, *, volume: str | None) -> Learner:
+def _resolve_full(learner: Learner, situation: Situation, *, volume: str | None) -> Learner:
     resolved = resolve(learner, situation, volume=volume)
     # The likelihoods of the examples multiply: B times their mean gradient is the sum.
     literal = Literal(mean=float(situation.batch_size))
-    return resolved._replace(settings=resolved.settings._replace(literal=literal))
+    settings = resolved.settings._replace(literal=literal)
+    return resolved._replace(settings=settings)

@@ -18,25 +18,34 @@ from ital.lessons import Lesson
 from ital.tools.types import Params
 
 
-def update(
-    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule
+def update_with_length(
+    lesson: Lesson,
+    settings: AwareNumbers,
+    params: Params,
+    memory: Any,
+    *,
+    aware: Rule,
 ) -> Update:
     """Take a step of ``aware``'s length along −g, with g = Σᵢ aᵢ gᵢ(ν); none if g = 0."""
     # ITAL always takes its literal step on the chosen example; a are the control's own weights.
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     after_ital = aware.update(lesson, as_ital, params, memory).params
-    length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
-    gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
+    way = add_scaled(after_ital, -1.0, params)
+    length = jnp.sqrt(squared_norm(way))
+    own_weights = literal_weights(lesson, settings.literal)
+    gradient = lesson.here.weighted_sum(own_weights)
     norm = jnp.sqrt(squared_norm(gradient))
-    # The inner ``where`` keeps 0/0 out of the branch that is not taken.
-    scale = jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm))
+    # The divisor keeps 0/0 out of the branch that is not taken.
+    divisor = jnp.where(norm == 0, 1.0, norm)
+    scale = jnp.where(norm == 0, 0.0, length / divisor)
     return Update(add_scaled(params, -scale, gradient))
 
 
 @functools.cache  # both controls are lanes of one program
-def rule(aware: Rule) -> Rule:
+def matched_rule(aware: Rule) -> Rule:
     """Return the rule whose steps have the length of ``aware``'s."""
-    return Rule(init=aware.init, update=functools.partial(update, aware=aware))
+    update = functools.partial(update_with_length, aware=aware)
+    return Rule(init=aware.init, update=update)
 
 
 def matched(
@@ -56,6 +65,12 @@ def matched(
     def resolve(learner: Learner, situation: Situation) -> Learner:
         resolved = aware.resolve(aware, situation)
         settings = resolved.settings._replace(literal=literal)
-        return learner._replace(rule=rule(resolved.rule), settings=settings)
+        return learner._replace(rule=matched_rule(resolved.rule), settings=settings)
 
-    return Learner(name, label, rule(aware.rule), aware.settings._replace(literal=literal), resolve)
+    return Learner(
+        name=name,
+        label=label,
+        rule=matched_rule(aware.rule),
+        settings=aware.settings._replace(literal=literal),
+        resolve=resolve,
+    )

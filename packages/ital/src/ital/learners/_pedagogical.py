@@ -24,7 +24,7 @@ class PedagogicalNumbers(NamedTuple):
 RULE = bayes_rule(lambda log_m, belief, settings: beliefs.pedagogical(log_m, belief, *settings))
 
 
-def resolve(learner: Learner, situation: Situation) -> Learner:
+def resolve_pedagogical(learner: Learner, situation: Situation) -> Learner:
     """Replace an open α by the experiment's β, which has the sign that fits the teacher."""
     alpha, rounds = learner.settings
     if alpha is None:
@@ -58,4 +58,11 @@ def pedagogical(alpha: float | None = None, rounds: int = 1) -> Learner:
             f"pedagogical needs a finite α and at least one round, not {alpha!r} and {rounds}"
         )
     settings = PedagogicalNumbers(alpha, rounds)
-    return Learner("pedagogical", "Pedagogical", RULE, settings, resolve, needs=("likelihoods",))
+    return Learner(
+        "pedagogical",
+        "Pedagogical",
+        RULE,
+        settings,
+        resolve_pedagogical,
+        needs=("likelihoods",),
+    )

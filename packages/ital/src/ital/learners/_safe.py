@@ -10,18 +10,24 @@ from ital.steps import within_reach
 from ital.tools.types import Params
 
 
-def update(
-    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule
+def update_safely(
+    lesson: Lesson,
+    settings: AwareNumbers,
+    params: Params,
+    memory: Any,
+    *,
+    aware: Rule,
 ) -> Update:
     """Take ``aware``'s step, limited to the safe length."""
     proposed = aware.update(lesson, settings, params, memory)
-    return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
+    limited = within_reach(lesson, (), params, proposed.params)
+    return proposed._replace(params=limited)
 
 
 @functools.cache
-def rule(aware: Rule) -> Rule:
+def safe_rule(aware: Rule) -> Rule:
     """Return the rule of ``aware`` with safe steps."""
-    safe_update = functools.partial(update, aware=aware)
+    safe_update = functools.partial(update_safely, aware=aware)
     return Rule(aware.init, safe_update, aware.optimized)
 
 
@@ -45,6 +51,6 @@ def safe(
 
     def resolve(learner: Learner, situation: Situation) -> Learner:
         resolved = aware.resolve(aware, situation)
-        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings)
+        return learner._replace(rule=safe_rule(resolved.rule), settings=resolved.settings)
 
-    return Learner("ital-safe", "ITAL safe", rule(aware.rule), aware.settings, resolve)
+    return Learner("ital-safe", "ITAL safe", safe_rule(aware.rule), aware.settings, resolve)

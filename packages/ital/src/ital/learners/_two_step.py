@@ -108,23 +108,32 @@ def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, 
     if lesson.chosen.ndim:
         return _several_in_view(lesson, view)
     # Move the chosen example to the front of the random order, and view the first M.
-    is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
-    rank_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
-    one_later = lesson.order + (lesson.order < rank_of_chosen)
-    rank = jnp.where(is_chosen, 0, one_later)
+    order = lesson.order
+    is_chosen = jnp.arange(order.shape[0]) == lesson.chosen
+    rank_of_chosen = jnp.sum(jnp.where(is_chosen, order, 0))
+    was_before = order < rank_of_chosen
+    rank = jnp.where(is_chosen, 0, order + was_before)
     return rank < view
 
 
 def _several_in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
     """Return which examples are in view (B,): the k chosen ones and M−k others."""
-    is_chosen = jnp.any(jnp.arange(lesson.order.shape[0]) == lesson.chosen[:, None], axis=0)
+    order = lesson.order
+    chosen = lesson.chosen
+    index = jnp.arange(order.shape[0])
+    is_chosen = jnp.any(index == chosen[:, None], axis=0)
     # For each example, how many of those not chosen come before it in the random order.
-    others_before = jnp.sum(~is_chosen & (lesson.order < lesson.order[:, None]), axis=1)
-    return is_chosen | (others_before + lesson.chosen.shape[0] < view)
+    is_other_before = ~is_chosen & (order < order[:, None])
+    others_before = jnp.sum(is_other_before, axis=1)
+    rank = others_before + chosen.shape[0]
+    return is_chosen | (rank < view)
 
 
 def imagined_choice(
-    beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"], chosen: Array | None = None
+    beta: Scalar,
+    volumes: PerExample,
+    seen: Bool[Array, " B"],
+    chosen: Array | None = None,
 ) -> PerExample:
     """Return how likely the learner thinks each choice was, eq. (q-imit): q = softmax(β·TV̂(ν̂)).
 
@@ -144,15 +153,22 @@ def imagined_choice(
         return jax.nn.softmax(beta * volumes, where=seen)
 
     def one_of_those_left(left: Array, choice: Array) -> tuple[Array, Array]:
-        left_after = left & (jnp.arange(len(left)) != choice)
-        return left_after, jax.nn.softmax(beta * volumes, where=left)
+        is_other = jnp.arange(len(left)) != choice
+        left_after = left & is_other
+        q = jax.nn.softmax(beta * volumes, where=left)
+        return left_after, q
 
     _, q_of_each_choice = jax.lax.scan(one_of_those_left, seen, chosen)
     return jnp.sum(q_of_each_choice, axis=0)
 
 
 def awareness_step(
-    beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients
+    beta: Scalar,
+    lr: Scalar,
+    chosen: Array,
+    q: PerExample,
+    guess: Params,
+    there: Gradients,
 ) -> Params:
     """Return ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ), eq. (imit-update).
 
@@ -169,7 +185,9 @@ def awareness_step(
     Returns:
         The parameters ν′.
     """
-    return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(_surprise(chosen, q)))
+    size = -2 * beta * lr**2
+    direction = there.weighted_sum(_surprise(chosen, q))
+    return add_scaled(guess, size, direction)
 
 
 def _surprise(chosen: Array, q: PerExample) -> PerExample:
@@ -177,7 +195,8 @@ def _surprise(chosen: Array, q: PerExample) -> PerExample:
     index = jnp.arange(q.shape[0])
     if chosen.ndim == 0:
         return (index == chosen) - q
-    return jnp.sum(index == chosen[:, None], axis=0) - q
+    times_chosen = jnp.sum(index == chosen[:, None], axis=0)
+    return times_chosen - q
 
 
 class Imagined(NamedTuple):
@@ -212,17 +231,18 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
         ν̂, the gradients for the awareness step, and the volumes.
     """
     here = lesson.here
-    naive = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
+    direction = here.weighted_sum(literal_weights(lesson, literal))
+    naive = add_scaled(params, -lesson.lr, direction)
     guess = lesson.toward(params, naive)
     if volume == "exact":
-        # The exact volume is linear in the target: its derivative has the gradients at ν, not at
-        # ν̂.
         progress = here.inner(add_scaled(params, -1.0, guess))
         volumes = teaching_volume.exact(lesson.lr, here.squared_norms, progress)
+        # The exact volume is linear in the target: its derivative has the gradients at ν, not at
+        # ν̂.
         return Imagined(guess, here, volumes, naive)
-    at_guess = lesson.gradients(guess)
-    volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, at_guess.losses)
-    return Imagined(guess, at_guess, volumes, naive)
+    there = lesson.gradients(guess)
+    volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, there.losses)
+    return Imagined(guess, there, volumes, naive)
 
 
 def optimizer(given: Any) -> Optimizer | None:
@@ -244,8 +264,10 @@ def optimizer(given: Any) -> Optimizer | None:
         return _named(given)
     if callable(getattr(given, "init", None)) and callable(getattr(given, "update", None)):
         return Optimizer("optax", _always(given))
-    # A likely slip: the constructor ``optax.adam`` in place of ``optax.adam(1e-3)``.
-    hint = "; it is a function: call it" if inspect.isfunction(given) else ""
+    hint = ""
+    if inspect.isfunction(given):
+        # A likely slip: the constructor ``optax.adam`` in place of ``optax.adam(1e-3)``.
+        hint = "; it is a function: call it"
     raise InputError(
         "expected an optimizer such as optax.adam(1e-3), or a name like 'adam', "
         f"not {shown(given)}{hint}"
@@ -267,7 +289,8 @@ def _named(text: str) -> Optimizer:
         raise InputError(
             f"the rate of an optimizer must be a positive number, as in {name}:0.001, not {rate!r}"
         )
-    return Optimizer(f"{name}:{repr(value).removesuffix('.0')}", make, value)
+    written = repr(value).removesuffix(".0")
+    return Optimizer(f"{name}:{written}", make, value)
 
 
 @functools.cache  # one object per transformation: learners that share it share a program
@@ -276,12 +299,17 @@ def _always(transformation: Any) -> Callable[[Any], Any]:
 
 
 def descend(
-    make: Callable[[Any], Any], rate: Array, gradient: Params, params: Params, state: Any
+    make: Callable[[Any], Any],
+    rate: Array,
+    gradient: Params,
+    params: Params,
+    state: Any,
 ) -> tuple[Params, Any]:
     """Hand a gradient to an optimiser; return the parameters after its step, and its state."""
     import optax
 
-    updates, state = make(rate).update(gradient, state, params)
+    transformation = make(rate)
+    updates, state = transformation.update(gradient, state, params)
     return optax.apply_updates(params, updates), state
 
 
@@ -315,7 +343,8 @@ def update(
         The parameters ν′, and the optimiser's state.
     """
     # βₜ = β(1−ε)ᵗ, as exp(t·log(1−ε)): a power would lose the digits of a small ε.
-    beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
+    log_remaining = lesson.step * jnp.log1p(-settings.beta_decay)
+    beta = settings.beta * jnp.exp(log_remaining)
     if schedule is not None:
         beta = schedule(lesson.step)
 
@@ -323,13 +352,19 @@ def update(
     seen = in_view(lesson, settings.view)
     q = imagined_choice(beta, imagined.volumes, seen, lesson.chosen)
     if make is None:
-        # It begins at the full literal step: the form of the step limits both steps together.
         after = awareness_step(
-            beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients
+            beta,
+            lesson.lr,
+            lesson.chosen,
+            q,
+            # It begins at the full literal step: the form of the step limits both steps together.
+            guess=imagined.naive,
+            there=imagined.gradients,
         )
         return Update(after)
 
-    literal = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
+    weights = literal_weights(lesson, settings.literal)
+    literal = lesson.here.weighted_sum(weights)
     awareness = imagined.gradients.weighted_sum(_surprise(lesson.chosen, q))
     both = add_scaled(literal, 2 * beta * lesson.lr, awareness)
     rate = jnp.where(settings.rate > 0, settings.rate, lesson.lr)
@@ -339,12 +374,16 @@ def update(
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
 def rule(
-    volume: str, schedule: Schedule | None = None, make: Callable[[Any], Any] | None = None
+    volume: str,
+    schedule: Schedule | None = None,
+    make: Callable[[Any], Any] | None = None,
 ) -> Rule:
     """Return the two-step rule for a learner that imagines the ``imitated`` or ``exact`` volume."""
 
     def init(params: Params, settings: AwareNumbers) -> Any:
-        return () if make is None else first_state(make, params)
+        if make is None:
+            return ()
+        return first_state(make, params)
 
     code = functools.partial(update, volume=volume, schedule=schedule, make=make)
     return Rule(init, code, optimized=make is not None)
@@ -360,7 +399,11 @@ def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
     Returns:
         ``volumes(lesson, params)``, which returns the volumes (B,).
     """
-    return lambda lesson, params: imagine(lesson, params, Literal(chosen=1.0), volume).volumes
+
+    def volumes(lesson: Lesson, params: Params) -> PerExample:
+        return imagine(lesson, params, Literal(chosen=1.0), volume).volumes
+
+    return volumes
 
 
 def resolve(
@@ -378,22 +421,30 @@ def resolve(
     own: AwareNumbers = learner.settings
     volume = volume or situation.volume
     optimizer = optimizer or situation.optimizer
-    decay = own.beta_decay
-    if decay is None:
-        # The experiment's decay belongs to the experiment's β.
-        decay = situation.beta_decay if own.beta is None else 0.0
     numbers = AwareNumbers(
         literal=own.literal,
         beta=_found_beta(own.beta, situation, volume),
-        beta_decay=decay,
+        beta_decay=_decay_of(own, situation),
         view=_fitting_view(learner.name, own.view, situation),
     )
-    schedule = own.beta if callable(own.beta) else None
+    schedule = None
+    if callable(own.beta):
+        schedule = own.beta
     make = None
     if optimizer is not None:
         make = optimizer.make
         numbers = numbers._replace(rate=optimizer.rate)
     return learner._replace(rule=rule(volume, schedule, make), settings=numbers)
+
+
+def _decay_of(own: AwareNumbers, situation: Situation) -> float:
+    """Return the share that β loses per step."""
+    if own.beta_decay is not None:
+        return own.beta_decay
+    # The experiment's decay belongs to the experiment's β.
+    if own.beta is None:
+        return situation.beta_decay
+    return 0.0
 
 
 def _found_beta(beta: Any, situation: Situation, volume: str) -> Any:
@@ -427,8 +478,10 @@ def _fitting_view(name: str, view: int | None, situation: Situation) -> int:
 def naive(name: str, label: str, literal: Literal) -> Learner:
     """Return a learner that takes only the literal step: β = 0."""
     settings = AwareNumbers(literal, beta=0.0, beta_decay=0.0, view=None)
-    # A step on the chosen example alone reads one label, whatever labels the run allows.
-    labels = ("all", "chosen") if literal == Literal(chosen=1.0) else ("all",)
+    labels: tuple[str, ...] = ("all",)
+    if literal == Literal(chosen=1.0):
+        # A step on the chosen example alone reads one label, whatever labels the run allows.
+        labels = ("all", "chosen")
     return Learner(name, label, rule("imitated"), settings, resolve, labels=labels)
 
 
@@ -438,7 +491,10 @@ def with_own(given: Any, learner: Learner, volume: str | None = None) -> Learner
     learner = learner._replace(resolve=functools.partial(resolve, volume=volume, optimizer=own))
     if own is None:
         return learner
-    return learner._replace(name=f"{learner.name}-{own.name}", label=f"{learner.label} {own.name}")
+    return learner._replace(
+        name=f"{learner.name}-{own.name}",
+        label=f"{learner.label} {own.name}",
+    )
 
 
 def batch() -> Learner:
@@ -510,9 +566,14 @@ def teacher_aware(
             raise InputError(f"view must be at least 1 example, not {view}")
     if volume not in (None, "imitated", "exact"):
         raise InputError(f"volume must be 'imitated' or 'exact', not {volume!r}")
+    name = "ital"
+    label = "ITAL"
+    if view is not None:
+        name = f"ital-{view}"
+        label = f"ITAL {view}"
     learner = Learner(
-        name="ital" if view is None else f"ital-{view}",
-        label="ITAL" if view is None else f"ITAL {view}",
+        name=name,
+        label=label,
         rule=rule(volume or "imitated"),
         settings=AwareNumbers(Literal(chosen=1.0), beta, beta_decay, view),
         # Its literal step reads one label; the others only say what the teacher could have chosen.

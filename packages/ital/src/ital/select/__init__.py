@@ -49,7 +49,8 @@ def volumes(
     progress = losses - reference_losses
     if squared_norms is None:
         return progress
-    return progress - (_step_size(lr) / 2) * squared_norms
+    half = _step_size(lr) / 2
+    return progress - half * squared_norms
 
 
 def squared_norms_of(
@@ -74,14 +75,18 @@ def squared_norms_of(
     """
     xp = arrays.array_namespace(logits, labels)
     # The largest logit is taken off, so that no exponential overflows.
-    weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    largest = xp.max(logits, axis=-1, keepdims=True)
+    weights = xp.exp(logits - largest)
     probabilities = weights / xp.sum(weights, axis=-1, keepdims=True)
     classes = xp.arange(logits.shape[-1], device=arrays.device(logits))
-    right = xp.astype(labels[..., None] == classes, logits.dtype)  # one-hot labels (…, K)
-    of_logits = xp.sum((probabilities - right) ** 2, axis=-1)
+    is_right = labels[..., None] == classes
+    one_hot = xp.astype(is_right, logits.dtype)  # (…, K)
+    of_logits = xp.sum((probabilities - one_hot) ** 2, axis=-1)
     if features is None:
         return of_logits
-    return of_logits * (xp.sum(features**2, axis=-1) + float(bias))
+    # The gradient is the outer product of both; a bias is a feature that is always 1.
+    of_features = xp.sum(features**2, axis=-1) + float(bias)
+    return of_logits * of_features
 
 
 def choose(
@@ -174,9 +179,11 @@ def choice_loss(
     _same_shape(losses_now=losses_now, losses_then=losses_then, squared_norms=squared_norms)
     xp = arrays.array_namespace(losses_now)
     device = arrays.device(losses_now)
-    scores = 2 * beta_lr * (xp.asarray(losses_then, device=device) - losses_now)
+    then = xp.asarray(losses_then, device=device)
+    scores = 2 * beta_lr * (then - losses_now)
     if squared_norms is not None:
-        scores = scores - beta_lr * _step_size(lr) * xp.asarray(squared_norms, device=device)
+        norms = xp.asarray(squared_norms, device=device)
+        scores = scores - beta_lr * _step_size(lr) * norms
     indices = xp.asarray(chosen, device=device)
     if indices.ndim == 0:
         indices = xp.reshape(indices, (1,))
@@ -189,7 +196,8 @@ def choice_loss(
     # not chosen at an earlier place, each (…, k, N).
     is_taken = indices[..., None] == xp.arange(scores.shape[-1], device=device)
     times = xp.astype(is_taken, xp.int32)
-    is_left = xp.cumulative_sum(times, axis=-2) - times == 0
+    times_before = xp.cumulative_sum(times, axis=-2) - times
+    is_left = times_before == 0
     at_each_place = scores[..., None, :]
     among = xp.where(is_left, at_each_place, -xp.inf)
     # log Σ exp over those that are left; the largest is taken off, so that nothing overflows.
@@ -228,9 +236,12 @@ def _refuse_infinite(is_finite: Array, xp: Any) -> None:
             return
     if bool(xp.all(is_finite)):
         return
-    faults = int(xp.sum(xp.astype(~is_finite, xp.int32)))
-    first = tuple(int(indices[0]) for indices in xp.nonzero(~is_finite))
-    at = f"{first[0]}" if len(first) == 1 else f"{first}"
+    is_fault = ~is_finite
+    faults = int(xp.sum(xp.astype(is_fault, xp.int32)))
+    first = tuple(int(indices[0]) for indices in xp.nonzero(is_fault))
+    at = str(first)
+    if len(first) == 1:
+        at = str(first[0])
     raise InputError(
         f"{faults} of {arrays.size(is_finite)} scores are not finite, "
         f"the first at {at}: has the model diverged? on_nan='last' chooses such examples last"

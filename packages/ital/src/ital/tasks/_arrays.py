@@ -518,17 +518,9 @@ def _encoded_pool(
 
     Targets that were not given are fitted.
     """
-    y = rows.labels
-    test_y = rows.test_labels
-    if labels.classes:
-        outputs = len(labels.classes)
-        y_units = Units(np.zeros(outputs), np.ones(outputs))
-    else:
-        outputs = y.shape[1]
-        y_units = units_of(y, standardise is True)
-        y = y_units.apply(y)
-        test_y = y_units.apply(test_y)
+    y_units, y, test_y = _encoded_labels(rows, labels, standardise)
     weights = _with_mean_1(rows.weights)
+    outputs = len(y_units.width)
 
     def encoded_view(x: np.ndarray, given: np.ndarray | None) -> EncodedView:
         units = units_of(x, bool(standardise))
@@ -552,25 +544,40 @@ def _encoded_pool(
     if model is models.linear(loss):
         learner_target = learner.target
     pool = Pool(
-        learner.x,
-        teacher.x,
-        y,
-        teacher.target,
-        learner_target,
+        learner_x=learner.x,
+        teacher_x=teacher.x,
+        labels=y,
+        teacher_target=teacher.target,
+        learner_target=learner_target,
         test_x=learner.units.apply(rows.test_x),
         test_labels=test_y,
         weights=weights,
     )
     encoding = Encoding(
-        labels,
-        teacher.units,
-        learner.units,
-        y_units,
-        teacher.target,
-        learner_target,
-        model,
+        labels=labels,
+        teacher_units=teacher.units,
+        learner_units=learner.units,
+        y_units=y_units,
+        teacher_target=teacher.target,
+        learner_target=learner_target,
+        model=model,
     )
     return pool, encoding
+
+
+def _encoded_labels(
+    rows: SplitRows,
+    labels: Labels,
+    standardise: bool | str,
+) -> tuple[Units, np.ndarray, np.ndarray]:
+    """Return the units of the outputs (K,), and the labels for teaching and testing in them."""
+    if labels.classes:
+        outputs = len(labels.classes)
+        unchanged = Units(np.zeros(outputs), np.ones(outputs))
+        return unchanged, rows.labels, rows.test_labels
+    # "views" standardises the columns of the views alone.
+    units = units_of(rows.labels, standardise is True)
+    return units, units.apply(rows.labels), units.apply(rows.test_labels)
 
 
 def _with_mean_1(weights: np.ndarray | None) -> np.ndarray | None:

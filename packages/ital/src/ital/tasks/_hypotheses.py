@@ -6,7 +6,7 @@ The teacher shows data; the learner's parameters are its log belief log θ.
 import functools
 import hashlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -82,14 +82,16 @@ def raised_log_belief(
     joint = offered(examples).log_m + belief  # log θ(h)M(d,h), (B, m)
     is_target = jnp.arange(joint.shape[1]) == target
     others = jnp.where(is_target, -jnp.inf, joint)
-    log_odds_against = jax.nn.logsumexp(others, axis=1) - joint[:, target]
+    log_others = jax.nn.logsumexp(others, axis=1)
+    log_odds_against = log_others - joint[:, target]
     # softplus(log odds against h*) is −log P_L(h*|d).
     return -jax.nn.softplus(log_odds_against) - belief[target]
 
 
 def surprise(params: Array, row: Array | Offer) -> Array:
     """Return −log P(d) = −log Σ_h θ(h)M(d,h)."""
-    return -jax.nn.logsumexp(offered(row).log_m + jax.nn.log_softmax(params))
+    joint = offered(row).log_m + jax.nn.log_softmax(params)
+    return -jax.nn.logsumexp(joint)
 
 
 def surprise_gradients(params: Array, examples: Array | Offer, belief: Array) -> Gradients:
@@ -105,13 +107,20 @@ def measure_belief(params: Array, truth: Truth) -> dict[str, Array]:
     target = truth.test
     belief = jax.nn.log_softmax(params)
     is_target = jnp.arange(len(params)) == target
-    others = jax.nn.logsumexp(jnp.where(is_target, -jnp.inf, belief))
+    others = jnp.where(is_target, -jnp.inf, belief)
+    log_others = jax.nn.logsumexp(others)
     return {
         "belief": jnp.exp(belief[target]),
-        "log_odds": belief[target] - others,
+        "log_odds": belief[target] - log_others,
         "entropy": -jnp.sum(jnp.exp(belief) * belief),
     }
 
+
+METRICS = {
+    "belief": Metric("Belief in the target", higher_is_better=True),
+    "log_odds": Metric("Log-odds of the target", higher_is_better=True),
+    "entropy": Metric("Entropy of the belief"),
+}
 
 RULES = Rules(
     start=start_belief,
@@ -169,26 +178,76 @@ def from_likelihoods(  # noqa: PLR0913
     """
     matrix = _checked_matrix(name, likelihoods)
     data, hypotheses = matrix.shape
-    belief = _checked_prior(name, prior, hypotheses)
-    imagined = belief if teacher_prior is None else np.asarray(teacher_prior, float)
-    for each in np.atleast_2d(imagined):
-        _check_positive(name, "the teacher's prior", each, hypotheses, "hypothesis")
-    preferences: tuple[np.ndarray, ...] = ()
-    if base is not None or cost is not None:
-        preferences = _checked_preferences(name, base, cost, data)
+    given = _GivenWorld(
+        matrix=matrix,
+        prior=_checked_prior(name, prior, hypotheses),
+        teacher_prior=_checked_teacher_prior(name, teacher_prior, hypotheses),
+        preferences=_checked_preferences(name, base, cost, data),
+    )
+    stored: dict[str, Any] = {"likelihoods": given.digest()}
     if target is not None:
         _check_target(name, target, hypotheses)
+        stored["target"] = target
+    if settings is not None:
+        stored |= settings
+    return Task(
+        name=name,
+        title=title or f"{hypotheses} hypotheses, {data} data",
+        world=_worlds_of(given, target),
+        rules=RULES,
+        beta=1.0,
+        metrics=METRICS,
+        panels=("belief", "log_odds", "entropy"),
+        init=Init("uniform", 0.0),
+        eval_every=1,
+        settings=stored,
+        picture=picture,
+        offers=("likelihoods",),
+        methods=("bayes", "pedagogical", "scbi"),
+        examples=data,
+    )
+
+
+class _GivenWorld(NamedTuple):
+    """A world as the user gives it, checked.
+
+    Attributes:
+        matrix: the likelihoods M(d,h) (n, m).
+        prior: the learner's belief before the first datum (m,).
+        teacher_prior: what some teachers think that it is, (m,) or (K, m); None for the same.
+        preferences: the log base measure and the costs, (n,) each; () if there are none.
+    """
+
+    matrix: np.ndarray
+    prior: np.ndarray
+    teacher_prior: np.ndarray | None
+    preferences: tuple[np.ndarray, ...]
+
+    def digest(self) -> str:
+        """Return a fingerprint of all numbers, 16 digits."""
+        # A world without the optional parts keeps its digest, and with it its stored results.
+        parts = [self.matrix, self.prior, *self.preferences]
+        if self.teacher_prior is not None:
+            parts.append(self.teacher_prior)
+        content = b"".join(part.tobytes() for part in parts)
+        return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _worlds_of(given: _GivenWorld, target: int | None) -> Callable[[int], World]:
+    """Return the function that draws the world of a seed; only the target may differ."""
+    hypotheses = len(given.prior)
 
     # One object per precision for all seeds: they share it instead of stacking copies.
     @functools.cache
     def side(dtype: Any) -> Likelihoods:
-        log_m = as_float(log_likelihoods(matrix))
-        log_prior = as_float(np.log(belief / belief.sum()))
-        return Likelihoods(log_m, log_prior, *map(as_float, preferences))
+        log_m = as_float(log_likelihoods(given.matrix))
+        log_prior = as_float(np.log(given.prior / given.prior.sum()))
+        return Likelihoods(log_m, log_prior, *map(as_float, given.preferences))
 
     @functools.cache
     def teacher_side(dtype: Any) -> Likelihoods:
-        if teacher_prior is None:
+        imagined = given.teacher_prior
+        if imagined is None:
             return side(dtype)
         normalised = imagined / imagined.sum(axis=-1, keepdims=True)
         return side(dtype)._replace(log_prior=as_float(np.log(normalised)))
@@ -201,38 +260,13 @@ def from_likelihoods(  # noqa: PLR0913
         is_taught = np.arange(hypotheses) == taught
         certain = as_float(np.where(is_taught, 0.0, -np.inf))  # the log belief of who is certain
         dtype = jnp.result_type(float)
-        return World(side(dtype), TeacherSide(teacher_side(dtype), taught), Truth(certain, taught))
+        return World(
+            learner=side(dtype),
+            teacher=TeacherSide(teacher_side(dtype), taught),
+            truth=Truth(certain, taught),
+        )
 
-    # A world without the optional parts keeps its digest, and with it its stored results.
-    parts = [matrix, belief, *preferences]
-    if teacher_prior is not None:
-        parts.append(imagined)
-    digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
-    stored: dict[str, Any] = {"likelihoods": digest}
-    if target is not None:
-        stored["target"] = target
-    if settings is not None:
-        stored |= settings
-    return Task(
-        name=name,
-        title=title or f"{hypotheses} hypotheses, {data} data",
-        world=world,
-        rules=RULES,
-        beta=1.0,
-        metrics={
-            "belief": Metric("Belief in the target", higher_is_better=True),
-            "log_odds": Metric("Log-odds of the target", higher_is_better=True),
-            "entropy": Metric("Entropy of the belief"),
-        },
-        panels=("belief", "log_odds", "entropy"),
-        init=Init("uniform", 0.0),
-        eval_every=1,
-        settings=stored,
-        picture=picture,
-        offers=("likelihoods",),
-        methods=("bayes", "pedagogical", "scbi"),
-        examples=data,
-    )
+    return world
 
 
 def _checked_matrix(name: str, likelihoods: ArrayLike) -> np.ndarray:
@@ -252,15 +286,16 @@ def _checked_matrix(name: str, likelihoods: ArrayLike) -> np.ndarray:
         )
     if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
         raise InputError(f"task {name!r}: likelihoods must be finite and not negative")
-    impossible = ~(matrix > 0).any(axis=1)
-    if impossible.any():
+    is_possible = (matrix > 0).any(axis=1)
+    if not is_possible.all():
         raise InputError(
-            f"task {name!r}: row {impossible.argmax()} of the likelihoods is impossible under "
+            f"task {name!r}: row {is_possible.argmin()} of the likelihoods is impossible under "
             "every hypothesis: leave it out"
         )
     sums = matrix.sum(axis=0)
     if not np.allclose(sums, 1, rtol=0, atol=1e-5):
-        column = int(np.argmax(np.abs(sums - 1)))
+        errors = np.abs(sums - 1)
+        column = int(np.argmax(errors))
         raise InputError(
             f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, "
             "not to 1"
@@ -283,21 +318,45 @@ def _checked_prior(name: str, prior: ArrayLike | None, hypotheses: int) -> np.nd
     return belief
 
 
+def _checked_teacher_prior(
+    name: str,
+    prior: ArrayLike | None,
+    hypotheses: int,
+) -> np.ndarray | None:
+    """Return what teachers think of the learner's prior, (m,) or (K, m); None for the same."""
+    if prior is None:
+        return None
+    beliefs = np.asarray(prior, float)
+    for belief in np.atleast_2d(beliefs):
+        _check_positive(name, "the teacher's prior", belief, hypotheses, "hypothesis")
+    return beliefs
+
+
 def _check_positive(name: str, what: str, values: np.ndarray, count: int, each: str) -> None:
     """Raise InputError unless there is one positive number per hypothesis or datum."""
-    if values.shape != (count,) or not (np.isfinite(values).all() and (values > 0).all()):
+    are_positive = np.isfinite(values).all() and (values > 0).all()
+    if values.shape != (count,) or not are_positive:
         raise InputError(
             f"task {name!r}: {what} must hold {count} positive numbers, one per {each}"
         )
 
 
 def _checked_preferences(
-    name: str, base: ArrayLike | None, cost: ArrayLike | None, data: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithm of the base measure (n,), and the cost of each datum (n,)."""
-    measure = np.ones(data) if base is None else np.asarray(base, float)
+    name: str,
+    base: ArrayLike | None,
+    cost: ArrayLike | None,
+    data: int,
+) -> tuple[np.ndarray, ...]:
+    """Return the log base measure (n,) and the cost of each datum (n,); () if none is given."""
+    if base is None and cost is None:
+        return ()
+    measure = np.ones(data)
+    if base is not None:
+        measure = np.asarray(base, float)
     _check_positive(name, "the base measure", measure, data, "datum")
-    costs = np.zeros(data) if cost is None else np.asarray(cost, float)
+    costs = np.zeros(data)
+    if cost is not None:
+        costs = np.asarray(cost, float)
     if costs.shape != (data,) or not np.isfinite(costs).all():
         raise InputError(f"task {name!r}: the cost must hold {data} numbers, one per datum")
     return np.log(measure), costs
@@ -318,11 +377,15 @@ def rectangles(height: int, width: int) -> np.ndarray:
     Cells are in order row by row, rectangles by their first row, last row, first and last column.
     """
     rows, columns = np.indices((height, width)).reshape(2, -1)
+    # The first and the last row of each rectangle may be the same; so may its columns.
+    spans_of_rows = itertools.combinations_with_replacement(range(height), 2)
+    spans_of_columns = list(itertools.combinations_with_replacement(range(width), 2))
     inside = []
-    for top, bottom in itertools.combinations_with_replacement(range(height), 2):
+    for top, bottom in spans_of_rows:
         in_rows = (top <= rows) & (rows <= bottom)
-        for left, right in itertools.combinations_with_replacement(range(width), 2):
-            inside.append(in_rows & (left <= columns) & (columns <= right))
+        for left, right in spans_of_columns:
+            in_columns = (left <= columns) & (columns <= right)
+            inside.append(in_rows & in_columns)
     return np.stack(inside, axis=1)
 
 
@@ -354,7 +417,8 @@ def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
 
     def cells(params: Any) -> tuple[np.ndarray, None]:
         belief = np.exp(np.asarray(params, float))
-        return (inside @ belief).reshape(height, width), None
+        of_cells = inside @ belief
+        return of_cells.reshape(height, width), None
 
     def note(params: Any, target: Any) -> str:
         log_belief = np.asarray(params)[np.argmax(target)]

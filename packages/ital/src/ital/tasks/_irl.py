@@ -6,6 +6,7 @@ worlds, on a grid or any other; and the paper's two tasks. ``_irl_own`` has maps
 user's own.
 """
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -101,7 +102,8 @@ def along_weights(encoding: Any, per_state: Array) -> Array:
     if encoding is None:
         return per_state
     if encoding.ndim == 1:
-        return jnp.zeros_like(per_state).at[..., encoding].set(per_state)
+        zeros = jnp.zeros_like(per_state)
+        return zeros.at[..., encoding].set(per_state)
     return jnp.matmul(per_state, encoding, precision=HIGHEST)
 
 
@@ -110,7 +112,8 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
     if encoding is None:
         return per_state
     if encoding.ndim == 1:
-        return jnp.zeros_like(per_state).at[encoding].set(per_state)
+        zeros = jnp.zeros_like(per_state)
+        return zeros.at[encoding].set(per_state)
     return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
 
 
@@ -213,11 +216,11 @@ class KeptActions(NamedTuple):
 def q_gradients(dynamics: Dynamics, planning: Planning, q: Array) -> Float[Array, "A S S"]:
     """Return ∂Q(s,a)/∂r = P_a(s,·)(I − γP_μ)⁻¹ for every action and state, with μ = softmax(kQ)."""
     soft_greedy = jax.nn.softmax(planning.sharpness * q, axis=0)
+    onward = mdp.onward(dynamics, planning, soft_greedy)
     # Column j of the inverse is what a reward in state j is worth from everywhere, (S, S).
-    worth = mdp.onward(dynamics, planning, soft_greedy).back(
-        jnp.eye(dynamics.states, dtype=q.dtype)
-    )
-    return jax.vmap(dynamics.expect, in_axes=1, out_axes=2)(worth)
+    worth = onward.back(jnp.eye(dynamics.states, dtype=q.dtype))
+    expect_columns = jax.vmap(dynamics.expect, in_axes=1, out_axes=2)
+    return expect_columns(worth)
 
 
 @functools.cache  # one object per world, so that equal tasks share one compiled program
@@ -233,12 +236,15 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
     """
 
     def at(params: Array, examples: Any) -> Evaluation:
-        solution = mdp.plan(dynamics, planning, reward_of(examples.encoding, params))
+        reward = reward_of(examples.encoding, params)
+        solution = mdp.plan(dynamics, planning, reward)
         log_pi = mdp.log_policy(solution.q)  # (A, S)
         pi = jnp.exp(log_pi)
-        of_q = along_weights(examples.encoding, q_gradients(dynamics, planning, solution.q))
+        in_rewards = q_gradients(dynamics, planning, solution.q)
+        of_q = along_weights(examples.encoding, in_rewards)  # (A, S, D)
         # The gradient of −log π(a|s): the mean of those of Q under π, less its own, (A, S, D).
-        of_loss = jnp.sum(pi[:, :, None] * of_q, axis=0) - of_q
+        mean = jnp.sum(pi[:, :, None] * of_q, axis=0)
+        of_loss = mean - of_q
 
         def losses(kept: KeptActions) -> Array:
             return -log_pi[kept.actions, kept.states]
@@ -248,11 +254,16 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
 
         def fisher(visits: Array) -> Array:
             """The curvature of the losses of (weighted) visits (S,), whatever was shown there."""
-            rows = (jnp.sqrt(visits * pi)[:, :, None] * of_loss).reshape(-1, of_loss.shape[-1])
+            size = of_loss.shape[-1]
+            weights = jnp.sqrt(visits * pi)  # (A, S)
+            weighted = weights[:, :, None] * of_loss
+            rows = weighted.reshape(-1, size)  # (A·S, D)
             return jnp.matmul(rows.T, rows, precision=HIGHEST)
 
         def curvature(kept: KeptActions, weights: Array) -> Array:
-            return fisher(jnp.zeros_like(log_pi[0]).at[kept.states].add(weights))
+            no_visits = jnp.zeros_like(log_pi[0])
+            visits = no_visits.at[kept.states].add(weights)
+            return fisher(visits)
 
         def counted(counts: Array, wrong: Scalar) -> Quadratic:
             # p(a) = (1 − p)·π(a|s) + p/A: the log of the mixture, and the share of it that is π.
@@ -260,8 +271,10 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
             mixture = right + wrong / dynamics.actions
             share = right / mixture
             value = -jnp.sum(counts * jnp.log(mixture))
-            gradient = jnp.sum((counts * share)[:, :, None] * of_loss, axis=(0, 1))
-            return Quadratic(value, gradient, fisher(jnp.sum(counts * share, axis=0)))
+            right_counts = counts * share
+            gradient = jnp.sum(right_counts[:, :, None] * of_loss, axis=(0, 1))
+            visits = jnp.sum(right_counts, axis=0)
+            return Quadratic(value, gradient, fisher(visits))
 
         return Evaluation(losses, gradients, curvature, counted)
 
@@ -274,11 +287,144 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
     def add(counts: Array, kept: KeptActions, weights: Array) -> Array:
         return counts.at[kept.actions, kept.states].add(weights)
 
-    return Likelihood(keep, at, Statistics(empty, add, jnp.sum), mixes=True)
+    statistics = Statistics(empty, add, numbers=jnp.sum)
+    return Likelihood(keep, at, statistics, mixes=True)
+
+
+def draw_weights(key: PRNGKeyArray, init: Init, world: World) -> Array:
+    """Return the weights ν⁰ (d,)."""
+    return init.draw(key, world.truth.target.shape)
+
+
+def show_demonstrations(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
+    """Return a mini-batch as a player sees it."""
+    states, actions = drawn
+    return Demonstrations(states, actions, side.encoding, side.log_policy)
+
+
+def demonstration_volumes(
+    reported: RewardReport,
+    examples: Demonstrations,
+    target: Array,
+    lr: Scalar,
+) -> Array:
+    """Return eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
+    target_losses = -examples.log_policy[examples.actions, examples.states]
+    imitated = in_weights(reported, examples.encoding)
+    return volume.imitated(lr, imitated.squared_norms, imitated.losses, target_losses)
+
+
+def reported_gradients(
+    params: Array,
+    examples: Demonstrations,
+    reported: RewardReport,
+) -> Gradients:
+    """Return the learner's losses and gradients: its report holds them already."""
+    return in_weights(reported, examples.encoding)
+
+
+def keep_values(reported: RewardReport) -> Array:
+    """Return the values with which the next plan begins (S,)."""
+    return reported.values
+
+
+def features_risk(world: World) -> float:
+    """Return how much of the target the learner's features cannot express."""
+    learner_features = world.learner.encoding
+    if one_hot(learner_features):
+        return 0.0  # a weight per state expresses every reward
+    teacher_features = world.teacher.examples.encoding
+    return views.feature_risk(learner_features, teacher_features, world.teacher.target)
+
+
+# Compared by identity: equal arguments make one object anyway.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _OnlineIrl:
+    """The rules that depend on the world and on how everybody plans.
+
+    Attributes:
+        dynamics: the transitions.
+        planning: how to plan.
+        starts: the states in which the robot may start; () for all but the goals.
+        teachable: the states in which actions are shown (n,).
+    """
+
+    dynamics: Dynamics
+    planning: Planning
+    starts: tuple[int, ...]
+    teachable: np.ndarray
+
+    def plan(self, reward: Array) -> Solution:
+        """Plan with a reward (S,)."""
+        return mdp.plan(self.dynamics, self.planning, reward)
+
+    def earned(self, solution: Solution, reward: Array) -> Array:
+        """Return what the plan earns of a reward (S,)."""
+        return mdp.expected_return(self.dynamics, self.planning, solution.q, reward, self.starts)
+
+    def draw(self, key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
+        """Draw states uniformly with replacement, each with an action from the teacher's policy."""
+        state_key, action_key = jax.random.split(key)
+        states = jax.random.randint(state_key, (batch_size,), 0, len(self.teachable))
+        if self.dynamics.goals:
+            states = jnp.asarray(self.teachable)[states]
+        log_pi = world.teacher.examples.log_policy[:, states]  # (A, B)
+        actions = jax.random.categorical(action_key, log_pi, axis=0)
+        return states, actions
+
+    def feedback(
+        self,
+        params: Array,
+        examples: Demonstrations,
+        previous: Array,
+    ) -> RewardReport:
+        """Return what the learner makes of the demonstrations, with its reward as it is now."""
+        reward = reward_of(examples.encoding, params)
+        solution = mdp.replan(self.dynamics, self.planning, reward, previous)
+        return report(self.dynamics, self.planning, solution, examples)
+
+    def measure(self, params: Array, truth: Truth) -> dict[str, Array]:
+        """Return the distances of weights and rewards, of policies, and the return."""
+        world = truth.test
+        reward = reward_of(world.encoding, params)
+        solution = self.plan(reward)
+        gap = reward - world.reward
+        policy = jnp.exp(mdp.log_policy(solution.q))
+        differences = jnp.abs(policy - jnp.exp(world.log_policy))  # (A, S)
+        return {
+            "distance": jnp.linalg.norm(params - truth.target),
+            "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
+            "policy_tv": self._mean_over_teachable(0.5 * jnp.sum(differences, axis=0)),
+            "policy_gap": self._mean_over_teachable(jnp.max(differences, axis=0)),
+            "reward": self.earned(solution, world.reward),
+        }
+
+    def _mean_over_teachable(self, per_state: Array) -> Array:
+        if self.dynamics.goals:
+            per_state = per_state[self.teachable]
+        return jnp.mean(per_state)
+
+    def references(self, start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
+        """Return the best return, and the floor of the distance if there is one."""
+        reward = truth.test.reward
+        best = self.earned(self.plan(reward), reward)
+        lines = {"reward": {"reference": best}}
+        # Where all steps survive equally often, a constant added to all rewards changes no policy:
+        # demonstrations say nothing about the mean reward.
+        if self.dynamics.even and one_hot(truth.test.encoding):
+            mean_gap = jnp.mean(start - truth.target)
+            floor = jnp.sqrt(self.dynamics.states) * jnp.abs(mean_gap)
+            lines["distance"] = {"floor": floor}
+        return lines
+
+    def first_values(self, start: Array, world: World) -> Array:
+        """Return the values with which the first plan begins (S,)."""
+        reward = reward_of(world.learner.encoding, start)
+        return self.plan(reward).values
 
 
 @functools.cache  # equal tasks share one compiled program
-def irl_rules(  # noqa: C901
+def irl_rules(
     dynamics: Dynamics,
     planning: Planning,
     starts: tuple[int, ...] = (),
@@ -295,102 +441,20 @@ def irl_rules(  # noqa: C901
     Returns:
         The rules; the same object for the same arguments.
     """
-    plan = functools.partial(mdp.plan, dynamics, planning)
-    teachable = np.flatnonzero(~dynamics.ended())  # the states in which actions are shown
-
-    def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
-        return init.draw(key, world.truth.target.shape)
-
-    def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
-        """Draw states uniformly with replacement, each with an action from the teacher's policy."""
-        state_key, action_key = jax.random.split(key)
-        states = jax.random.randint(state_key, (batch_size,), 0, len(teachable))
-        if dynamics.goals:
-            states = jnp.asarray(teachable)[states]
-        log_pi = world.teacher.examples.log_policy[:, states]  # (A, B)
-        actions = jax.random.categorical(action_key, log_pi, axis=0)
-        return states, actions
-
-    def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
-        states, actions = drawn
-        return Demonstrations(states, actions, side.encoding, side.log_policy)
-
-    def feedback(params: Array, examples: Demonstrations, previous: Array) -> RewardReport:
-        reward = reward_of(examples.encoding, params)
-        solution = mdp.replan(dynamics, planning, reward, previous)
-        return report(dynamics, planning, solution, examples)
-
-    def volumes(
-        reported: RewardReport,
-        examples: Demonstrations,
-        target: Array,
-        lr: Scalar,
-    ) -> Array:
-        """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
-        target_losses = -examples.log_policy[examples.actions, examples.states]
-        imitated = in_weights(reported, examples.encoding)
-        return volume.imitated(lr, imitated.squared_norms, imitated.losses, target_losses)
-
-    def gradients(params: Array, examples: Demonstrations, reported: RewardReport) -> Gradients:
-        return in_weights(reported, examples.encoding)
-
-    def mean_over_teachable(per_state: Array) -> Array:
-        if dynamics.goals:
-            per_state = per_state[teachable]
-        return jnp.mean(per_state)
-
-    def measure(params: Array, truth: Truth) -> dict[str, Array]:
-        world = truth.test
-        reward = reward_of(world.encoding, params)
-        solution = plan(reward)
-        gap = reward - world.reward
-        # Differences of the probabilities (A, S) between the learner's policy and π*.
-        differences = jnp.abs(jnp.exp(mdp.log_policy(solution.q)) - jnp.exp(world.log_policy))
-        return {
-            "distance": jnp.linalg.norm(params - truth.target),
-            "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
-            "policy_tv": mean_over_teachable(0.5 * jnp.sum(differences, axis=0)),
-            "policy_gap": mean_over_teachable(jnp.max(differences, axis=0)),
-            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward, starts),
-        }
-
-    def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
-        reward = truth.test.reward
-        best_plan = plan(reward)
-        best = mdp.expected_return(dynamics, planning, best_plan.q, reward, starts)
-        lines = {"reward": {"reference": best}}
-        # Where all steps survive equally often, a constant added to all rewards changes no policy:
-        # demonstrations say nothing about the mean reward.
-        if dynamics.even and one_hot(truth.test.encoding):
-            mean_gap = jnp.mean(start - truth.target)
-            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(mean_gap)}
-        return lines
-
-    def first_values(start: Array, world: World) -> Array:
-        return plan(reward_of(world.learner.encoding, start)).values
-
-    def keep_values(reported: RewardReport) -> Array:
-        return reported.values
-
-    def risk(world: World) -> float:
-        learner_features = world.learner.encoding
-        if one_hot(learner_features):
-            return 0.0  # a weight per state expresses every reward
-        teacher_features = world.teacher.examples.encoding
-        return views.feature_risk(learner_features, teacher_features, world.teacher.target)
-
+    teachable = np.flatnonzero(~dynamics.ended())
+    online = _OnlineIrl(dynamics, planning, starts, teachable)
     return Rules(
-        start=start,
-        draw=draw,
-        show=show,
-        feedback=feedback,
-        volumes=volumes,
-        gradients=gradients,
-        measure=measure,
-        references=references,
-        first_previous=first_values,
+        start=draw_weights,
+        draw=online.draw,
+        show=show_demonstrations,
+        feedback=online.feedback,
+        volumes=demonstration_volumes,
+        gradients=reported_gradients,
+        measure=online.measure,
+        references=online.references,
+        first_previous=online.first_values,
         keep=keep_values,
-        risk=risk,
+        risk=features_risk,
         likelihood=demonstrations_likelihood(dynamics, planning),
     )
 

@@ -22,26 +22,35 @@ def face(size: int) -> np.ndarray:
 
     It is made of discs with soft edges.
     """
-    row, column = (np.indices((size, size)) + 0.5) * 2 / size - 1  # from −1 to 1
+    centres = np.indices((size, size)) + 0.5
+    row, column = centres * 2 / size - 1  # from −1 to 1
     from_centre = np.hypot(row, column)
 
     def inside(distance: np.ndarray) -> np.ndarray:
         """Return 1 within an edge (distances below 0), 0 outside; the edge is a pixel wide."""
-        return 1 / (1 + np.exp(np.clip(distance * size, -50, 50)))
+        in_pixels = np.clip(distance * size, -50, 50)
+        return 1 / (1 + np.exp(in_pixels))
 
     head = inside(from_centre - 0.85)
-    eyes = inside(np.hypot(row + 0.25, np.abs(column) - 0.33) - 0.13)
-    mouth = inside(np.abs(from_centre - 0.5) - 0.08) * inside(0.15 - row)
+    # Both eyes are one disc, because the columns count from the middle in both directions.
+    from_eye = np.hypot(row + 0.25, np.abs(column) - 0.33)
+    eyes = inside(from_eye - 0.13)
+    # The mouth is the lower part of a ring.
+    from_ring = np.abs(from_centre - 0.5)
+    mouth = inside(from_ring - 0.08) * inside(0.15 - row)
     background = 0.1 + 0.1 * (row + 1) / 2
-    skin = 0.7 - 0.15 * column - 0.6 * np.maximum(eyes, mouth)
+    features = np.maximum(eyes, mouth)
+    skin = 0.7 - 0.15 * column - 0.6 * features
     return background + head * skin
 
 
 @functools.cache  # one model per setting, so that equal tasks share one compiled program
 def model_on(size: int, width: float) -> tuple[np.ndarray, Model]:
     """Return the positions of all pixels (N, 2), and the model whose centres they are."""
-    pixels = np.indices((size, size)).reshape(2, -1).T.astype(float)
-    return pixels, models.kernel(losses.squared, models.gaussian_kernel(width), pixels)
+    rows_and_columns = np.indices((size, size)).reshape(2, -1)
+    pixels = rows_and_columns.T.astype(float)
+    kernel_of_width = models.gaussian_kernel(width)
+    return pixels, models.kernel(losses.squared, kernel_of_width, pixels)
 
 
 @functools.cache
@@ -53,7 +62,8 @@ def with_psnr(rules: Rules) -> Rules:
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         metrics = rules.measure(params, truth)
-        squared_error = jnp.maximum(2 * metrics["loss"], 10 ** (-BRIGHTEST / 10))
+        least = 10 ** (-BRIGHTEST / 10)
+        squared_error = jnp.maximum(2 * metrics["loss"], least)
         return {"psnr": -10 * jnp.log10(squared_error), **metrics}
 
     return rules._replace(measure=measure)
@@ -84,21 +94,23 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float | str = 0.0
     with threadpool_limits(limits=1):
         pixels, model = model_on(size, float(width))
         features = model.rows(pixels).x  # φ of the pixels; its columns are orthogonal
-        weights = face(size).ravel() @ features / np.sum(features**2, axis=0)
+        squared_lengths = np.sum(features**2, axis=0)
+        weights = face(size).ravel() @ features / squared_lengths
         target = weights[None]
         # The picture; for a wide kernel, the nearest one that its functions can show.
         brightness = features @ target.T
+        pool = Pool(
+            learner_x=pixels,
+            teacher_x=pixels,
+            labels=brightness,
+            teacher_target=target,
+            learner_target=target,
+            test_x=pixels,
+            test_labels=brightness,
+        )
         task = from_pool(
             "kernel",
-            Pool(
-                pixels,
-                pixels,
-                brightness,
-                target,
-                target,
-                test_x=pixels,
-                test_labels=brightness,
-            ),
+            pool,
             losses.squared,
             model=model,
             teacher_model=model,
@@ -109,7 +121,9 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float | str = 0.0
         )
 
     def grid(params: Params) -> tuple[np.ndarray, None]:
-        return (features @ np.asarray(params)[0]).reshape(size, size), None
+        weights = np.asarray(params)[0]
+        values = features @ weights
+        return values.reshape(size, size), None
 
     caption = "The learner's function on all pixels."
     return task._replace(

@@ -40,9 +40,11 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         columns = rows.x.shape[1] - 1
         network = eqx.nn.MLP(columns, outputs, width, depth, jnp.tanh, key=key)
         if init.kind == OWN.kind:
-            return tuple(jnp.column_stack(jax.tree.leaves(layer)) for layer in network.layers)
+            parts = [jax.tree.leaves(layer) for layer in network.layers]
+            return tuple(jnp.column_stack(weights_and_bias) for weights_and_bias in parts)
         shapes = [layer.weight.shape for layer in network.layers]
-        draws = map(init.draw, jax.random.split(key, len(shapes)), shapes)
+        keys = jax.random.split(key, len(shapes))
+        draws = map(init.draw, keys, shapes)
         return tuple(_with_bias(weights) for weights in draws)
 
     def layer_inputs(params: Layers, rows: LinearRows) -> list[Array]:
@@ -54,19 +56,13 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         return inputs
 
     def outputs(params: Layers, rows: LinearRows) -> Array:
-        return _apply(params[-1], layer_inputs(params, rows)[-1])
+        inputs = layer_inputs(params, rows)
+        return _apply(params[-1], inputs[-1])
 
     def gradients(params: Layers, rows: LinearRows, y: Array) -> Gradients:
         inputs = layer_inputs(params, rows)
         alpha = _apply(params[-1], inputs[-1])
-        # δ (B, units) of each layer, from the last to the first.
-        deltas = [loss.derivative(alpha, y)]
-        for layer, layer_input in zip(params[:0:-1], inputs[:0:-1], strict=True):
-            weights = layer[:, :-1]
-            hidden = layer_input[:, :-1]
-            back = jnp.matmul(deltas[-1], weights, precision=HIGHEST)
-            deltas.append(back * (1 - hidden**2))  # tanh′ = 1 − tanh²
-        deltas.reverse()
+        deltas = _backwards(params, inputs, loss.derivative(alpha, y))
         squared_norms = [rows.squared_norms]
         squared_norms += [jnp.sum(hidden**2, axis=-1) for hidden in inputs[1:]]
         losses = loss.value(alpha, y)
@@ -79,17 +75,33 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
     return Model("mlp", linear_rows, start, outputs, gradients)
 
 
+def _backwards(params: Layers, inputs: list[Array], residuals: Array) -> list[Array]:
+    """Return δ (B, units) of each layer, from those of the last: the residuals ∂l/∂α."""
+    # From the last layer to the second; the first has nothing below it.
+    above_first = list(zip(params, inputs, strict=True))[1:]
+    deltas = [residuals]
+    for layer, layer_input in reversed(above_first):
+        weights = layer[:, :-1]
+        hidden = layer_input[:, :-1]
+        back = jnp.matmul(deltas[-1], weights, precision=HIGHEST)
+        deltas.append(back * (1 - hidden**2))  # tanh′ = 1 − tanh²
+    deltas.reverse()
+    return deltas
+
+
 def _stacked(of_layers: list[Gradients], losses: Array) -> Gradients:
     """Return the gradients of a network from those of its layers."""
 
     def inner(v: Layers) -> Array:
-        products = [layer.inner(part) for layer, part in zip(of_layers, v, strict=True)]
+        pairs = zip(of_layers, v, strict=True)
+        products = [layer.inner(part) for layer, part in pairs]
         return functools.reduce(jnp.add, products)
 
     def weighted_sum(weights: Array) -> Layers:
         return tuple(layer.weighted_sum(weights) for layer in of_layers)
 
-    squared_norms = functools.reduce(jnp.add, [layer.squared_norms for layer in of_layers])
+    by_layer = [layer.squared_norms for layer in of_layers]
+    squared_norms = functools.reduce(jnp.add, by_layer)
     return Gradients(losses, squared_norms, inner, weighted_sum)
 
 

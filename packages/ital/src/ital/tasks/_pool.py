@@ -3,6 +3,7 @@
 A learner and a linear teacher see the examples through different features.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -226,8 +227,101 @@ def _pool_metrics(loss: Loss, top5: bool, by_class: bool) -> dict[str, Metric]:
     return metrics
 
 
+# Compared by identity: equal arguments make one object anyway.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _PoolTeaching:
+    """The rules that depend on the learner's model and on the loss.
+
+    Attributes:
+        model: the learner's model.
+        loss: the loss of the outputs.
+        has_floor: whether no step moves the mean over the classes.
+    """
+
+    model: Model
+    loss: Loss
+    has_floor: bool
+
+    def start(self, key: PRNGKeyArray, init: Init, world: World) -> Params:
+        """Return ν⁰; refuse a model that does not fit the data, or ignores the start."""
+        outputs = world.teacher.target.shape[0]
+        params = self.model.start(key, init, world.learner.x, outputs)
+        check_model(self.model, self.loss, params, world)
+        check_start(self.model, key, init, world.learner.x, outputs)
+        return params
+
+    def feedback(self, params: Params, examples: Rows, previous: None) -> Array:
+        """Return the learner's outputs α (B, K)."""
+        return self.model.outputs(params, examples.x)
+
+    def volumes(
+        self,
+        alpha: Array,
+        examples: TeacherRows,
+        target: Array,
+        lr: Scalar,
+    ) -> Array:
+        """Eq. (imit-teacher): the gradient ∂l/∂α ⊗ x is imitated in the teacher's own view x."""
+        residuals = self.loss.derivative(alpha, examples.labels)  # ∂l/∂α (B, K)
+        squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
+        losses = self.loss.value(alpha, examples.labels)
+        if examples.weights is not None:
+            squared_norms = examples.weights**2 * squared_norms
+            losses = examples.weights * losses
+        return volume.imitated(lr, squared_norms, losses, examples.target_losses)
+
+    def gradients(self, params: Params, examples: Rows, feedback: Array) -> Gradients:
+        """Return the learner's losses and gradients on its own view."""
+        unweighted = self.model.gradients(params, examples.x, examples.labels)
+        return weighted(unweighted, examples.weights)
+
+    def references(self, start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
+        """Return the floor of the distance, √K·‖mean_k ν⁰ − mean_k ν*‖.
+
+        No step moves the mean over the classes: adding a vector to all classes changes no loss.
+        """
+        if not self.has_floor or truth.target is None:
+            return {}
+        gap = jnp.mean(start - truth.target, axis=0)
+        return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
+
+    def ideal_labels(
+        self,
+        params: Array,
+        target: Array,
+        examples: Rows,
+        lr: Scalar,
+    ) -> Array:
+        """Solve for the labels: a naive step moves the answer α on its example by −η‖x̃‖²·∂l/∂α."""
+        assert self.loss.label is not None
+        alpha = self.model.outputs(params, examples.x)
+        aim = self.model.outputs(target, examples.x)
+        per_residual = lr * examples.x.squared_norms[:, None]  # the move of α per ∂l/∂α (B, 1)
+        if examples.weights is not None:
+            # A row without weight moves nothing, whatever its label is.
+            factors = jnp.where(examples.weights > 0, examples.weights, 1.0)
+            per_residual = per_residual * factors[:, None]
+        residuals = (alpha - aim) / per_residual
+        return self.loss.label(alpha, residuals)
+
+
+def draw_rows(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
+    """Draw rows of the pool with replacement (B,)."""
+    return jax.random.randint(key, (batch_size,), 0, world.learner.labels.shape[0])
+
+
+def show_rows(side: Any, rows: Array) -> Any:
+    """Return the drawn rows of one player's side."""
+    return jax.tree.map(lambda column: column[rows], side)
+
+
+def risk_of_view(world: World) -> float:
+    """Return how much of the teacher's target the learner's view cannot express."""
+    return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
+
+
 @functools.cache  # equal tasks share one compiled program
-def _pool_rules(  # noqa: C901
+def _pool_rules(
     model: Model,
     teacher_model: Model,
     loss: Loss,
@@ -237,94 +331,32 @@ def _pool_rules(  # noqa: C901
     """Return the rules of a pool; the same object for the same arguments."""
     is_linear = model.outputs is models.linear(loss).outputs  # also a kernel model, in its features
     has_floor = loss is cross_entropy and is_linear
-
-    def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
-        outputs = world.teacher.target.shape[0]
-        params = model.start(key, init, world.learner.x, outputs)
-        check_model(model, loss, params, world)
-        check_start(model, key, init, world.learner.x, outputs)
-        return params
-
-    def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
-        return jax.random.randint(key, (batch_size,), 0, world.learner.labels.shape[0])
-
-    def show(side: Any, rows: Array) -> Any:
-        return jax.tree.map(lambda column: column[rows], side)
-
-    def feedback(params: Params, examples: Rows, previous: None) -> Array:
-        return model.outputs(params, examples.x)
-
-    def volumes(
-        alpha: Array,
-        examples: TeacherRows,
-        target: Array,
-        lr: Scalar,
-    ) -> Array:
-        """Eq. (imit-teacher): the gradient ∂l/∂α ⊗ x is imitated in the teacher's own view x."""
-        residuals = loss.derivative(alpha, examples.labels)  # ∂l/∂α (B, K)
-        squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
-        losses = loss.value(alpha, examples.labels)
-        if examples.weights is not None:
-            squared_norms = examples.weights**2 * squared_norms
-            losses = examples.weights * losses
-        return volume.imitated(lr, squared_norms, losses, examples.target_losses)
-
-    def gradients(params: Params, examples: Rows, feedback: Array) -> Gradients:
-        return weighted(model.gradients(params, examples.x, examples.labels), examples.weights)
-
-    def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
-        """Return the floor of the distance, √K·‖mean_k ν⁰ − mean_k ν*‖.
-
-        No step moves the mean over the classes: adding a vector to all classes changes no loss.
-        """
-        if not has_floor or truth.target is None:
-            return {}
-        gap = jnp.mean(start - truth.target, axis=0)
-        return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
-
-    def ideal_labels(
-        params: Array,
-        target: Array,
-        examples: Rows,
-        lr: Scalar,
-    ) -> Array:
-        """Solve for the labels: a naive step moves the answer α on its example by −η‖x̃‖²·∂l/∂α."""
-        assert loss.label is not None
-        alpha = model.outputs(params, examples.x)
-        aim = model.outputs(target, examples.x)
-        per_residual = lr * examples.x.squared_norms[:, None]  # the move of α per ∂l/∂α (B, 1)
-        if examples.weights is not None:
-            # A row without weight moves nothing, whatever its label is.
-            factors = jnp.where(examples.weights > 0, examples.weights, 1.0)
-            per_residual = per_residual * factors[:, None]
-        return loss.label(alpha, (alpha - aim) / per_residual)
-
-    def risk(world: World) -> float:
-        return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
-
+    pool = _PoolTeaching(model, loss, has_floor)
     rules = Rules(
-        start=start,
-        draw=draw,
-        show=show,
-        feedback=feedback,
-        volumes=volumes,
-        gradients=gradients,
+        start=pool.start,
+        draw=draw_rows,
+        show=show_rows,
+        feedback=pool.feedback,
+        volumes=pool.volumes,
+        gradients=pool.gradients,
         measure=_measure_of_pool(model, loss, top5, by_class, has_floor),
-        references=references,
+        references=pool.references,
         most_awareness=rationality.NETWORK,
         relabel=functools.partial(_relabel, loss),
         teacher_model=teacher_model,
     )
     if not is_linear:
         return rules
-    linear_rules = rules._replace(most_awareness=rationality.LINEAR, risk=risk)
+    linear_rules = rules._replace(most_awareness=rationality.LINEAR, risk=risk_of_view)
     if loss.likelihood:
         linear_rules = linear_rules._replace(
-            likelihood=linear_likelihood(loss), rows=rows_of_pool, pool_size=size_of_pool
+            likelihood=linear_likelihood(loss),
+            rows=rows_of_pool,
+            pool_size=size_of_pool,
         )
     if not loss.label:
         return linear_rules
-    return linear_rules._replace(ideal_labels=ideal_labels)
+    return linear_rules._replace(ideal_labels=pool.ideal_labels)
 
 
 def _measure_of_pool(
@@ -349,7 +381,7 @@ def _measure_of_pool(
         return metrics
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
-        outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape[-1]
+        *_, outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape
         per_row = functools.partial(metrics_by_row, params)
         metrics = _mean_over_rows(per_row, truth.test, _rows_at_once(outputs))
         if by_class:
@@ -359,7 +391,8 @@ def _measure_of_pool(
             gap = add_scaled(params, -1.0, truth.target)
             metrics["distance"] = jnp.sqrt(squared_norm(gap))
             if has_floor:
-                metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
+                centred = gap - jnp.mean(gap, axis=0)
+                metrics["distance_centred"] = jnp.sqrt(squared_norm(centred))
         return metrics
 
     return measure
@@ -387,10 +420,12 @@ def is_argmax(alpha: Array, y: Array) -> Array:
     It does if the label's output is the largest, and larger than all at lower indices. This takes
     two maxima, one of which the loss needs anyway. XLA's argmax is several times slower on a CPU.
     """
-    labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
-    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]  # classes below the label (n, K)
+    label = y[:, None]
+    labelled = jnp.take_along_axis(alpha, label, axis=-1)[:, 0]
+    is_before = jnp.arange(alpha.shape[-1]) < label  # classes below the label (n, K)
     before = jnp.max(jnp.where(is_before, alpha, -jnp.inf), axis=-1)
-    return (labelled == jnp.max(alpha, axis=-1)) & (labelled > before)
+    is_largest = labelled == jnp.max(alpha, axis=-1)
+    return is_largest & (labelled > before)
 
 
 def is_among(alpha: Array, y: Array, top: int) -> Array:
@@ -398,9 +433,12 @@ def is_among(alpha: Array, y: Array, top: int) -> Array:
 
     Of equal outputs, the one at the lower index ranks first.
     """
-    labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)
-    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]
-    ranks_above = (alpha > labelled) | ((alpha == labelled) & is_before)
+    label = y[:, None]
+    labelled = jnp.take_along_axis(alpha, label, axis=-1)
+    is_before = jnp.arange(alpha.shape[-1]) < label
+    is_larger = alpha > labelled
+    is_equal = alpha == labelled
+    ranks_above = is_larger | (is_equal & is_before)
     return jnp.sum(ranks_above, axis=-1) < top
 
 
@@ -410,9 +448,11 @@ def _indicators_by_class(alpha: Array, y: Array) -> dict[str, Array]:
     labelled = y[:, None] == classes
     # Without this, argmax of NaN would answer the first class.
     is_number = ~jnp.isnan(alpha).any(axis=-1, keepdims=True)
-    answered = (jnp.argmax(alpha, axis=-1)[:, None] == classes) & is_number
-    indicators = (labelled, answered, labelled & answered)
-    return {name: flags.astype(alpha.dtype) for name, flags in zip(SHARES, indicators, strict=True)}
+    largest = jnp.argmax(alpha, axis=-1)[:, None]
+    answered = (largest == classes) & is_number
+    right = labelled & answered
+    indicators = [flags.astype(alpha.dtype) for flags in (labelled, answered, right)]
+    return dict(zip(SHARES, indicators, strict=True))
 
 
 def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str, Array]:
@@ -432,7 +472,9 @@ def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str
 
 
 def _mean_over_rows(
-    per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int
+    per_row: Callable[[Rows], dict[str, Array]],
+    rows: Rows,
+    at_once: int,
 ) -> dict[str, Array]:
     """Return the means of ``per_row`` over all rows, ``at_once`` rows at a time.
 
@@ -446,21 +488,26 @@ def _mean_over_rows(
 
     def slices(column: Array) -> Array:
         """Return the first rows as (slices, at_once, …)."""
-        return column[:in_slices].reshape(-1, at_once, *column.shape[1:])
+        _, *of_row = column.shape
+        return column[:in_slices].reshape(-1, at_once, *of_row)
 
     def added(rest: Array, by_slice: Array) -> Array:
         return rest + jnp.sum(by_slice, axis=0)
 
-    totals = sums(jax.tree.map(lambda column: column[in_slices:], rows))
+    remaining = jax.tree.map(lambda column: column[in_slices:], rows)
+    totals = sums(remaining)
     if in_slices:
-        by_slice = jax.lax.map(sums, jax.tree.map(slices, rows))
+        sliced = jax.tree.map(slices, rows)
+        by_slice = jax.lax.map(sums, sliced)
         totals = jax.tree.map(added, totals, by_slice)
     return jax.tree.map(lambda total: total / n, totals)
 
 
 def _rows_at_once(outputs: int) -> int:
     """Return how many rows have outputs that fit into a part of the cache (CPU) or memory (GPU)."""
-    numbers = 2**13 if on_cpu() else 2**21
+    numbers = 2**21
+    if on_cpu():
+        numbers = 2**13
     return max(1, numbers // outputs)
 
 
@@ -493,11 +540,12 @@ def _pool_world(
         weights = as_float(weights)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss, weights)
     learner_target = jax.tree.map(as_float, pool.learner_target)
-    test = Rows(model.rows(as_float(pool.test_x)), test_labels)
+    test_x = model.rows(as_float(pool.test_x))
+    examples = TeacherRows(teacher_x, labels, target_losses, weights)
     return World(
         learner=Rows(learner_x, labels, weights),
-        teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses, weights), target),
-        truth=Truth(learner_target, test),
+        teacher=TeacherSide(examples, target),
+        truth=Truth(learner_target, Rows(test_x, test_labels)),
     )
 
 
@@ -514,7 +562,10 @@ def _to_device(leaf: np.ndarray) -> Array:
         return jax.device_put(leaf)
     rows = jnp.zeros(leaf.shape, leaf.dtype)
     for first in range(0, len(leaf), size):
-        rows = _write_rows(rows, leaf[first : first + size], first).block_until_ready()
+        piece = leaf[first : first + size]
+        rows = _write_rows(rows, piece, first)
+        # One piece at a time, or the pieces that wait would take the memory that this saves.
+        rows = rows.block_until_ready()
     return rows
 
 
@@ -532,13 +583,14 @@ def _target_losses(
     """
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
-    losses = [
+    parts = [
         np.asarray(_losses_of_rows(loss, x.x[rows], target, labels[rows]))
         for rows in row_parts(len(labels))
     ]
+    losses = np.concatenate(parts)
     if weights is None:
-        return np.concatenate(losses)
-    return weights * np.concatenate(losses)
+        return losses
+    return weights * losses
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -564,14 +616,13 @@ def _with_label_noise(
 
     Arrays that do not depend on labels stay the same objects, so that seeds go on sharing them.
     """
-    labels = world.learner.labels
-    noisy = noise.applied(labels, loss, len(world.teacher.target), seed)
-    examples = world.teacher.examples
-    target = world.teacher.target
+    examples, target = world.teacher
+    noisy = noise.applied(world.learner.labels, loss, len(target), seed)
     target_losses = _target_losses(loss, examples.x, target, noisy, teacher_loss, examples.weights)
+    noisy_examples = examples._replace(labels=noisy, target_losses=target_losses)
     return World(
         learner=world.learner._replace(labels=noisy),
-        teacher=TeacherSide(examples._replace(labels=noisy, target_losses=target_losses), target),
+        teacher=TeacherSide(noisy_examples, target),
         truth=world.truth,
     )
 

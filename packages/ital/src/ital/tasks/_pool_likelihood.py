@@ -50,8 +50,12 @@ def no_moments(params: Array, kept: KeptRows) -> Moments:
     """Return the moments of no rows."""
     outputs, features = params.shape
     zero = jnp.zeros((), params.dtype)
-    none = functools.partial(jnp.zeros, dtype=params.dtype)
-    return Moments(none((features, features)), none((features, outputs)), zero, zero)
+    return Moments(
+        rows=jnp.zeros((features, features), params.dtype),
+        labels=jnp.zeros((features, outputs), params.dtype),
+        squares=zero,
+        numbers=zero,
+    )
 
 
 def add_moments(moments: Moments, kept: KeptRows, weights: Array) -> Moments:
@@ -61,43 +65,56 @@ def add_moments(moments: Moments, kept: KeptRows, weights: Array) -> Moments:
     weighted = weights[:, None] * kept.x
     # A row without weight (a class that is left out, say) tells nothing about the noise either.
     told = jnp.sum(weights > 0) * kept.labels.shape[1]
+    rows = product(weighted.T, kept.x)
+    labels = product(weighted.T, kept.labels)
+    squares = jnp.sum(kept.labels**2, axis=1)  # (N,)
     return Moments(
-        moments.rows + product(weighted.T, kept.x),
-        moments.labels + product(weighted.T, kept.labels),
-        moments.squares + jnp.sum(weights * jnp.sum(kept.labels**2, axis=1)),
-        moments.numbers + told.astype(weights.dtype),
+        rows=moments.rows + rows,
+        labels=moments.labels + labels,
+        squares=moments.squares + jnp.sum(weights * squares),
+        numbers=moments.numbers + told.astype(weights.dtype),
     )
 
 
 def normal_equations(params: Array, moments: Moments, wrong: Scalar) -> Quadratic:
     """Return Σ ½‖νx̃ − y‖² over all counted rows, exactly."""
     onto_rows = product(params, moments.rows)  # (K, d)
-    value = 0.5 * (
-        jnp.sum(onto_rows * params) - 2 * jnp.sum(moments.labels.T * params) + moments.squares
+    onto_labels = moments.labels.T
+    # ‖νx̃ − y‖² = ‖νx̃‖² − 2⟨νx̃, y⟩ + ‖y‖², each summed over the rows.
+    of_outputs = jnp.sum(onto_rows * params)
+    of_both = jnp.sum(onto_labels * params)
+    value = 0.5 * (of_outputs - 2 * of_both + moments.squares)
+    gradient = onto_rows - onto_labels
+    identity = jnp.eye(len(params), dtype=params.dtype)
+    return Quadratic(
+        # Rounding can bring the difference below zero.
+        value=jnp.maximum(value, 0.0),
+        gradient=gradient.ravel(),
+        curvature=jnp.kron(identity, moments.rows),
     )
-    gradient = onto_rows - moments.labels.T
-    curvature = jnp.kron(jnp.eye(len(params), dtype=params.dtype), moments.rows)
-    return Quadratic(jnp.maximum(value, 0.0), gradient.ravel(), curvature)
 
 
 def hessians(loss: Loss, alpha: Array, labels: Array) -> Float[Array, "N K K"]:
     """Return the second derivatives of the loss in the outputs, without their negative part."""
+    outputs = alpha.shape[1]
     if loss is squared:
-        return jnp.broadcast_to(
-            jnp.eye(alpha.shape[1], dtype=alpha.dtype), (*alpha.shape, alpha.shape[1])
-        )
+        identity = jnp.eye(outputs, dtype=alpha.dtype)
+        return jnp.broadcast_to(identity, (*alpha.shape, outputs))
     if loss is cross_entropy:
         p = jax.nn.softmax(alpha, axis=1)
-        return p[:, :, None] * (jnp.eye(alpha.shape[1], dtype=alpha.dtype) - p[:, None, :])
+        identity = jnp.eye(outputs, dtype=alpha.dtype)
+        return p[:, :, None] * (identity - p[:, None, :])
 
     def of_example(output: Array, label: Array) -> Array:
-        return loss.value(output[None], label[None])[0]
+        values = loss.value(output[None], label[None])
+        return values[0]
 
     second = jax.vmap(jax.hessian(of_example))(alpha, labels)
-    if alpha.shape[1] == 1:
+    if outputs == 1:
         return jnp.maximum(second, 0.0)
     eigenvalues, directions = jnp.linalg.eigh(second)
-    return jnp.einsum("nij,nj,nkj->nik", directions, jnp.maximum(eigenvalues, 0.0), directions)
+    positive = jnp.maximum(eigenvalues, 0.0)
+    return jnp.einsum("nij,nj,nkj->nik", directions, positive, directions)
 
 
 @functools.cache  # one object per loss, so that equal tasks share one compiled program
@@ -113,25 +130,35 @@ def linear_likelihood(loss: Loss) -> Likelihood:
 
     def at(params: Array, examples: Any) -> Evaluation:
         def losses(kept: KeptRows) -> Array:
-            values = loss.value(product(kept.x, params.T), kept.labels)
-            return values if kept.weights is None else kept.weights * values
+            alpha = product(kept.x, params.T)
+            values = loss.value(alpha, kept.labels)
+            if kept.weights is None:
+                return values
+            return kept.weights * values
 
         def gradients(kept: KeptRows) -> Array:
-            residuals = loss.derivative(product(kept.x, params.T), kept.labels)
+            alpha = product(kept.x, params.T)
+            residuals = loss.derivative(alpha, kept.labels)
             if kept.weights is not None:
                 residuals = kept.weights[:, None] * residuals
             # (N, K, 1) · (N, 1, d): the gradient of each row, class by class.
-            return (residuals[:, :, None] * kept.x[:, None, :]).reshape(len(kept.x), -1)
+            by_class = residuals[:, :, None] * kept.x[:, None, :]
+            return by_class.reshape(len(kept.x), -1)
 
         def curvature(kept: KeptRows, weights: Array) -> Array:
             if kept.weights is not None:
                 weights = weights * kept.weights
-            second = weights[:, None, None] * hessians(loss, product(kept.x, params.T), kept.labels)
-            features, outputs = kept.x.shape[1], second.shape[1]
-            pairs = (kept.x[:, :, None] * kept.x[:, None, :]).reshape(len(kept.x), -1)  # (N, d²)
-            blocks = product(second.reshape(len(kept.x), -1).T, pairs)  # (K², d²)
+            alpha = product(kept.x, params.T)
+            second = weights[:, None, None] * hessians(loss, alpha, kept.labels)  # (N, K, K)
+            rows, features = kept.x.shape
+            outputs = second.shape[1]
+            pairs = kept.x[:, :, None] * kept.x[:, None, :]  # (N, d, d)
+            pairs = pairs.reshape(rows, -1)
+            blocks = product(second.reshape(rows, -1).T, pairs)  # (K², d²)
             blocks = blocks.reshape(outputs, outputs, features, features)
-            return blocks.transpose(0, 2, 1, 3).reshape(outputs * features, -1)
+            # The parameters are in order class by class: (K, d, K, d).
+            by_class = blocks.transpose(0, 2, 1, 3)
+            return by_class.reshape(outputs * features, -1)
 
         def wrong(kept: KeptRows) -> Array:
             """A wrong label is any class, all alike."""
@@ -143,7 +170,11 @@ def linear_likelihood(loss: Loss) -> Likelihood:
         return Evaluation(losses, gradients, curvature, wrong=wrong)
 
     if loss is squared:
-        moments = Statistics(no_moments, add_moments, lambda moments: moments.numbers)
+        moments = Statistics(
+            empty=no_moments,
+            add=add_moments,
+            numbers=lambda moments: moments.numbers,
+        )
         return Likelihood(keep, at, moments, gaussian=True)
     return Likelihood(keep, at, mixes=loss.classes)
 

@@ -23,7 +23,11 @@ LEAST_VALUE = 1e-6  # below it, −log q of a choice is rounding
 
 def total(parts: Sequence[Quadratic]) -> Quadratic:
     """Return the sum of several functions around the same point."""
-    return jax.tree.map(lambda *terms: sum(terms[1:], terms[0]), *parts)
+
+    def add(first: Array, *others: Array) -> Array:
+        return sum(others, first)
+
+    return jax.tree.map(add, *parts)
 
 
 def scaled(factor: Scalar, part: Quadratic) -> Quadratic:
@@ -33,9 +37,14 @@ def scaled(factor: Scalar, part: Quadratic) -> Quadratic:
 
 def moved(part: Quadratic, way: Float[Array, " D"]) -> Quadratic:
     """Return the same function around a point that is ``way`` from the former one."""
-    slope = jnp.matmul(part.curvature, way, precision=HIGHEST)
-    value = part.value + jnp.sum(part.gradient * way) + 0.5 * jnp.sum(slope * way)
-    return Quadratic(value, part.gradient + slope, part.curvature)
+    bend = jnp.matmul(part.curvature, way, precision=HIGHEST)  # the change of the gradient
+    linear = jnp.sum(part.gradient * way)
+    quadratic = 0.5 * jnp.sum(bend * way)
+    return Quadratic(
+        value=part.value + linear + quadratic,
+        gradient=part.gradient + bend,
+        curvature=part.curvature,
+    )
 
 
 def bounded(part: Quadratic) -> Quadratic:
@@ -45,13 +54,17 @@ def bounded(part: Quadratic) -> Quadratic:
     promises any gain to parameters further on. The curvature along the gradient is raised until
     the line bends before it falls below zero.
     """
-    steepness = jnp.sum(part.gradient**2)
-    slope = jnp.matmul(part.curvature, part.gradient, precision=HIGHEST)
+    gradient = part.gradient
+    steepness = jnp.sum(gradient**2)
+    slope = jnp.matmul(part.curvature, gradient, precision=HIGHEST)
+    # Without a gradient there is no line to bend, and nothing to divide by.
     divisor = jnp.where(steepness > 0, steepness**2, 1.0)
-    along_gradient = jnp.sum(slope * part.gradient) / divisor
-    least = 1 / (2 * jnp.maximum(part.value, LEAST_VALUE))
-    missing = jnp.where(steepness > 0, jnp.maximum(least - along_gradient, 0.0), 0.0)
-    outer = part.gradient[:, None] * part.gradient
+    along_gradient = jnp.sum(slope * gradient) / divisor
+    value = jnp.maximum(part.value, LEAST_VALUE)
+    least = 1 / (2 * value)
+    missing = jnp.maximum(least - along_gradient, 0.0)
+    missing = jnp.where(steepness > 0, missing, 0.0)
+    outer = gradient[:, None] * gradient
     return part._replace(curvature=part.curvature + missing * outer)
 
 
@@ -60,12 +73,21 @@ def prior(params: Float[Array, " D"], mean: Float[Array, " D"], scale: Scalar) -
     precision = 1 / scale**2
     away = params - mean
     curvature = precision * jnp.eye(len(params), dtype=params.dtype)
-    return Quadratic(0.5 * precision * jnp.sum(away**2), precision * away, curvature)
+    return Quadratic(
+        value=0.5 * precision * jnp.sum(away**2),
+        gradient=precision * away,
+        curvature=curvature,
+    )
 
 
 def as_rows(tree: Any) -> Any:
     """Return arrays (W, B, …) as arrays (W·B, …)."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)
+
+    def rows_of(leaf: Array) -> Array:
+        _, _, *of_row = leaf.shape
+        return leaf.reshape(-1, *of_row)
+
+    return jax.tree.map(rows_of, tree)
 
 
 def windowed_labels(at: Evaluation, window: StepWindow, wrong: Scalar | None) -> Quadratic:
@@ -90,11 +112,14 @@ def windowed_labels(at: Evaluation, window: StepWindow, wrong: Scalar | None) ->
     if wrong is not None:
         assert at.wrong is not None
         log_right = jnp.log1p(-wrong) - losses
-        log_mixture = jnp.logaddexp(log_right, jnp.log(wrong) - at.wrong(kept))
+        log_wrong = jnp.log(wrong) - at.wrong(kept)
+        log_mixture = jnp.logaddexp(log_right, log_wrong)
         value = -jnp.sum(weights * log_mixture)
-        weights = weights * jnp.exp(log_right - log_mixture)
+        is_right = jnp.exp(log_right - log_mixture)  # the probability of each
+        weights = weights * is_right
     gradient = jnp.matmul(weights, at.gradients(kept), precision=HIGHEST)
-    return Quadratic(value, gradient, at.curvature(kept, weights))
+    curvature = at.curvature(kept, weights)
+    return Quadratic(value, gradient, curvature)
 
 
 class Readings(NamedTuple):
@@ -112,7 +137,10 @@ class Readings(NamedTuple):
 
 
 def read_choices(
-    volumes: Float[Array, "W B"], window: StepWindow, sharpness: Float[Array, " W"], lapse: Scalar
+    volumes: Float[Array, "W B"],
+    window: StepWindow,
+    sharpness: Float[Array, " W"],
+    lapse: Scalar,
 ) -> Readings:
     """Return how probable every choice was, one after the other among those left (Plackett–Luce).
 
@@ -127,15 +155,19 @@ def read_choices(
     """
     batch_size = volumes.shape[1]
     choices = window.chosen.shape[1]
-    is_choice = window.chosen[:, :, None] == jnp.arange(batch_size)
+    chosen = window.chosen[:, :, None]  # (W, k, 1)
+    is_choice = chosen == jnp.arange(batch_size)
     # Whether example i of a step was chosen before its j-th choice, (W, k, B).
     taken = jnp.cumsum(is_choice, axis=1) > is_choice
     scores = sharpness[:, None] * volumes
-    log_expected = jax.nn.log_softmax(jnp.where(taken, -jnp.inf, scores[:, None, :]), axis=2)
-    of_choice = jnp.take_along_axis(log_expected, window.chosen[:, :, None], axis=2)[:, :, 0]
+    scores_left = jnp.where(taken, -jnp.inf, scores[:, None, :])
+    log_expected = jax.nn.log_softmax(scores_left, axis=2)
+    of_choice = jnp.take_along_axis(log_expected, chosen, axis=2)[:, :, 0]
     left = batch_size - jnp.arange(choices)
     log_by_reason = jnp.log1p(-lapse) + of_choice
-    log_q = jnp.logaddexp(log_by_reason, jnp.log(lapse / left))
+    log_by_chance = jnp.log(lapse / left)
+    log_q = jnp.logaddexp(log_by_reason, log_by_chance)
+    # Empty slots of the window hold no choice.
     present = window.present[:, None]
     return Readings(
         values=-present * log_q,
@@ -167,18 +199,23 @@ def windowed_choices(
     Returns:
         The sum over all choices in the window.
     """
-    readings = read_choices(window.known - 2 * lr * progress, window, sharpness, lapse)
+    volumes = window.known - 2 * lr * progress
+    readings = read_choices(volumes, window, sharpness, lapse)
+    by_reason = readings.by_reason[:, :, None]  # (W, k, 1)
+    expected = readings.expected
     is_choice = window.chosen[:, :, None] == jnp.arange(progress.shape[1])
     slope = 2 * lr * sharpness[:, None, None]
-    surprise = readings.by_reason[:, :, None] * (is_choice - readings.expected)
+    surprise = by_reason * (is_choice - expected)
     per_example = jnp.sum(slope * surprise, axis=1).ravel()  # (W·B,)
     size = gradients.shape[-1]
-    gradient = jnp.matmul(per_example, gradients.reshape(-1, size), precision=HIGHEST)
+    flat_gradients = gradients.reshape(-1, size)
+    gradient = jnp.matmul(per_example, flat_gradients, precision=HIGHEST)
     # Σ qᵢ(gᵢ − ḡ)(gᵢ − ḡ)′, each row relative to the mean: where q is sharp, Σ qᵢgᵢgᵢ′ − ḡḡ′ would
     # be a small difference of large numbers.
-    mean = jnp.einsum("wki,wid->wkd", readings.expected, gradients, precision=HIGHEST)
-    weights = jnp.abs(slope) * jnp.sqrt(readings.by_reason[:, :, None] * readings.expected)
-    rows = weights[..., None] * (gradients[:, None] - mean[:, :, None])
+    mean = jnp.einsum("wki,wid->wkd", expected, gradients, precision=HIGHEST)
+    weights = jnp.abs(slope) * jnp.sqrt(by_reason * expected)
+    centred = gradients[:, None] - mean[:, :, None]  # (W, k, B, D)
+    rows = weights[..., None] * centred
     rows = rows.reshape(-1, size)  # (W·k·B, D)
     curvature = jnp.matmul(rows.T, rows, precision=HIGHEST)
     return Quadratic(jnp.sum(readings.values), gradient, curvature)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ital.errors import InputError
 from ital.learners._base import Learner, Situation
 from ital.learners.posterior._types import BeliefNumbers, Structure
-from ital.learners.posterior._update import rule
+from ital.learners.posterior._update import belief_rule
 from ital.tools import registry
 from ital.tools.checks import is_whole
 
@@ -61,16 +61,31 @@ def _is_grid(value: Any) -> bool:
 
 # For each setting: whether a value is allowed, and what is, in words.
 ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "scale": (lambda s: s in (None, "auto") or _is_positive(s), "a positive number or auto"),
-    "sigma": (lambda s: s == "auto" or _is_positive(s), "a positive number or auto"),
-    "wrong": (lambda p: p == 0 or _is_share(p), "a share in [0, 1)"),
+    "scale": (
+        lambda scale: scale in (None, "auto") or _is_positive(scale),
+        "a positive number or auto",
+    ),
+    "sigma": (
+        lambda sigma: sigma == "auto" or _is_positive(sigma),
+        "a positive number or auto",
+    ),
+    "wrong": (
+        lambda share: share == 0 or _is_share(share),
+        "a share in [0, 1)",
+    ),
     "lapse": (_is_share, "a share between 0 and 1"),
     "chance": (_is_share, "a probability between 0 and 1"),
     "grid": (_is_grid, "rising positive numbers, such as 1/10/100"),
     "sharpest": (_is_positive, "a positive number"),
-    "window": (lambda w: is_whole(w) and w >= 2, "a whole number of at least 2 steps"),
-    "iterations": (lambda n: is_whole(n) and n >= 1, "a whole number of at least 1"),
-    "mean": (lambda m: m in ("zero", "start"), "zero or start"),
+    "window": (
+        lambda steps: is_whole(steps) and steps >= 2,
+        "a whole number of at least 2 steps",
+    ),
+    "iterations": (
+        lambda steps: is_whole(steps) and steps >= 1,
+        "a whole number of at least 1",
+    ),
+    "mean": (lambda mean: mean in ("zero", "start"), "zero or start"),
 }
 
 
@@ -121,12 +136,12 @@ def _written(value: Any) -> str:
 
 def _name(method: str, settings: BeliefSettings) -> str:
     """Return the name of a method: it holds every setting that is not the default."""
-    changed = [
-        f"{name}={_written(value)}"
-        for name, value in settings._asdict().items()
-        if value != getattr(DEFAULTS, name)
-    ]
-    return ":".join([method, *changed])
+    defaults = DEFAULTS._asdict()
+    parts = [method]
+    for name, value in settings._asdict().items():
+        if value != defaults[name]:
+            parts.append(f"{name}={_written(value)}")
+    return ":".join(parts)
 
 
 def _number_or(value: Any, other: float) -> float:
@@ -136,8 +151,12 @@ def _number_or(value: Any, other: float) -> float:
     return other
 
 
-def _resolve(
-    learner: Learner, situation: Situation, *, settings: BeliefSettings, aware: bool
+def _resolve_belief(
+    learner: Learner,
+    situation: Situation,
+    *,
+    settings: BeliefSettings,
+    aware: bool,
 ) -> Learner:
     """Return the learner with the prior's scale, the teacher's volume and the labels that count."""
     structure = Structure(
@@ -161,22 +180,47 @@ def _resolve(
         all_labels=float(situation.labels == "all"),
         from_start=float(settings.mean == "start"),
     )
-    return learner._replace(rule=rule(structure), settings=numbers)
+    return learner._replace(rule=belief_rule(structure), settings=numbers)
 
 
-def _make(method: str, label: str, aware: bool, options: str | None, given: Any) -> Learner:
+def _unresolved(aware: bool, settings: BeliefSettings) -> Structure:
+    """Return the structure of a learner that knows nothing of its experiment yet."""
+    return Structure(
+        aware=aware,
+        window=settings.window,
+        exact=False,
+        estimates_scale=False,
+        estimates_sigma=False,
+        mixture=False,
+        iterations=1,
+        sizes=1,
+    )
+
+
+def _with_belief(
+    method: str,
+    label: str,
+    aware: bool,
+    options: str | None,
+    given: Mapping[str, Any],
+) -> Learner:
     """Return a learner with the settings of a text, or with those given by name."""
-    read = {} if options is None else _read_options(method, options)
+    read: dict[str, Any] = {}
+    if options is not None:
+        read = _read_options(method, options)
     settings = BeliefSettings(**{**read, **given})
     settings = settings._replace(grid=tuple(settings.grid))
     _check_settings(method, settings, aware)
-    needs = ("likelihood", "target losses") if aware else ("likelihood",)
+    needs: tuple[str, ...] = ("likelihood",)
+    if aware:
+        needs = ("likelihood", "target losses")
     name = _name(method, settings)
+    options_of_name = name.removeprefix(method)
     return Learner(
         name=name,
-        label=label + name.removeprefix(method).replace(":", " "),
-        rule=rule(Structure(aware, settings.window, False, False, False, False, 1, 1)),
-        resolve=functools.partial(_resolve, settings=settings, aware=aware),
+        label=label + options_of_name.replace(":", " "),
+        rule=belief_rule(_unresolved(aware, settings)),
+        resolve=functools.partial(_resolve_belief, settings=settings, aware=aware),
         needs=needs,
         labels=("all", "chosen"),
     )
@@ -204,7 +248,7 @@ def posterior(options: str | None = None, **settings: Any) -> Learner:
     Example:
         >>> ital.teach("irl-dense", learner=["posterior", "ital-posterior"], steps=200)
     """
-    return _make("posterior", "Posterior", False, options, settings)
+    return _with_belief("posterior", "Posterior", False, options, settings)
 
 
 def aware_posterior(options: str | None = None, **settings: Any) -> Learner:
@@ -230,4 +274,4 @@ def aware_posterior(options: str | None = None, **settings: Any) -> Learner:
     Example:
         >>> ital.learners.aware_posterior(window=20)
     """
-    return _make("ital-posterior", "ITAL posterior", True, options, settings)
+    return _with_belief("ital-posterior", "ITAL posterior", True, options, settings)

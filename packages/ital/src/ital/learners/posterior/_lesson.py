@@ -7,10 +7,11 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
+from ital import volume
 from ital.gradients import HIGHEST
 from ital.learners.posterior._types import Belief, BeliefNumbers, StepWindow, Structure
 from ital.lessons import Lesson
-from ital.tools.types import Array, Float, PerExample, Scalar
+from ital.tools.types import Array, Float, Params, PerExample, Scalar
 
 
 def weights_of_labels(lesson: Lesson, settings: BeliefNumbers, seen: Any) -> tuple[PerExample, Any]:
@@ -27,15 +28,19 @@ def weights_of_labels(lesson: Lesson, settings: BeliefNumbers, seen: Any) -> tup
         The weights, 0 or 1, and the rows that were seen.
     """
     index = jnp.arange(lesson.order.shape[0])
-    is_chosen = jnp.any(index == jnp.atleast_1d(lesson.chosen)[:, None], axis=0)
+    chosen = jnp.atleast_1d(lesson.chosen)
+    is_chosen = jnp.any(index == chosen[:, None], axis=0)
     counts = is_chosen | (settings.all_labels > 0)
     dtype = lesson.here.losses.dtype
-    if lesson.rows is None:
+    rows = lesson.rows
+    if rows is None:
         return counts.astype(dtype), seen
     # The first of the copies that count stands for all of them.
-    earlier_copy = (lesson.rows[:, None] == lesson.rows) & (index < index[:, None]) & counts
-    is_new = counts & ~jnp.any(earlier_copy, axis=1) & ~seen[lesson.rows]
-    return is_new.astype(dtype), seen.at[lesson.rows].max(counts)
+    is_copy = rows[:, None] == rows
+    is_earlier = index < index[:, None]
+    has_earlier_copy = jnp.any(is_copy & is_earlier & counts, axis=1)
+    is_new = counts & ~has_earlier_copy & ~seen[rows]
+    return is_new.astype(dtype), seen.at[rows].max(counts)
 
 
 def gradient_rows(lesson: Lesson) -> Float[Array, "B D"]:
@@ -43,11 +48,19 @@ def gradient_rows(lesson: Lesson) -> Float[Array, "B D"]:
     size = lesson.order.shape[0]
     one_each = jnp.eye(size, dtype=lesson.here.losses.dtype)
     per_example = jax.vmap(lesson.here.weighted_sum)(one_each)
-    return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(per_example)
+
+    def row_of(gradient: Params) -> Float[Array, " D"]:
+        flat, _ = ravel_pytree(gradient)
+        return flat
+
+    return jax.vmap(row_of)(per_example)
 
 
 def first_unit(
-    lesson: Lesson, shown: Float[Array, " D"], belief: Belief, rows: Float[Array, "B D"]
+    lesson: Lesson,
+    shown: Float[Array, " D"],
+    belief: Belief,
+    rows: Float[Array, "B D"],
 ) -> Scalar:
     """Return the inverse of the spread of the volumes that the prior expects.
 
@@ -56,9 +69,12 @@ def first_unit(
     """
     centred = rows - jnp.mean(rows, axis=0)
     of_mean = jnp.matmul(centred, shown - belief.mean, precision=HIGHEST)
-    variance = jnp.mean(of_mean**2 + belief.scale**2 * jnp.sum(centred**2, axis=1))
+    of_prior = belief.scale**2 * jnp.sum(centred**2, axis=1)
+    variance = jnp.mean(of_mean**2 + of_prior)
     spread = 2 * lesson.lr * jnp.sqrt(variance)
-    return jnp.where(spread > 0, 1 / jnp.where(spread > 0, spread, 1.0), 1.0)
+    # The inner ``where`` keeps 1/0 out of the branch that is not taken.
+    divisor = jnp.where(spread > 0, spread, 1.0)
+    return jnp.where(spread > 0, 1 / divisor, 1.0)
 
 
 def sharpness_of(
@@ -85,8 +101,9 @@ def sharpness_of(
         The sharpness, with the sign of b.
     """
     centred = rows - jnp.mean(rows, axis=0)
-    whitened = solve_triangular(factor, centred.T, lower=True)
-    spread = 2 * lesson.lr * jnp.sqrt(jnp.mean(jnp.sum(whitened**2, axis=0)))
+    whitened = solve_triangular(factor, centred.T, lower=True)  # (D, B)
+    variance = jnp.mean(jnp.sum(whitened**2, axis=0))
+    spread = 2 * lesson.lr * jnp.sqrt(variance)
     most = settings.sharpest / jnp.where(spread > 0, spread, 1.0)
     return jnp.clip(b, -most, most)
 
@@ -103,9 +120,13 @@ def into_window(
     assert lesson.likelihood is not None
     slot = lesson.step % structure.window
     kept = lesson.likelihood.keep(lesson.examples)
+
+    def into_slot(ring: Array, of_step: Array) -> Array:
+        return ring.at[slot].set(of_step)
+
     window = window._replace(
-        kept=jax.tree.map(lambda ring, leaf: ring.at[slot].set(leaf), window.kept, kept),
-        label_weights=window.label_weights.at[slot].set(weights),
+        kept=jax.tree.map(into_slot, window.kept, kept),
+        label_weights=into_slot(window.label_weights, weights),
     )
     if rows is None:
         return window
@@ -114,20 +135,25 @@ def into_window(
     directions = window.directions
     if structure.exact:
         progress = jnp.matmul(rows, shown, precision=HIGHEST)
-        directions = directions.at[slot].set(rows)
-    known = -(lesson.lr**2) * here.squared_norms + 2 * lesson.lr * progress
+        directions = into_slot(directions, rows)
+    # The volume of a target without any loss: what the target takes off is not known yet.
+    known = volume.exact(lesson.lr, here.squared_norms, progress)
     chosen = jnp.atleast_1d(lesson.chosen).astype(window.chosen.dtype)
     return window._replace(
-        known=window.known.at[slot].set(known),
+        known=into_slot(window.known, known),
         directions=directions,
-        chosen=window.chosen.at[slot].set(chosen),
+        chosen=into_slot(window.chosen, chosen),
         present=window.present.at[slot].set(1.0),
     )
 
 
 def slot_of(window: Any, slot: Array) -> Any:
     """Return one step of arrays (W, …), as arrays (1, …)."""
-    return jax.tree.map(lambda ring: jax.lax.dynamic_slice_in_dim(ring, slot, 1), window)
+
+    def only_slot(ring: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(ring, slot, slice_size=1)
+
+    return jax.tree.map(only_slot, window)
 
 
 def without_slot(window: StepWindow, slot: Array) -> StepWindow:

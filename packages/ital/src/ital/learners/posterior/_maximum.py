@@ -37,12 +37,17 @@ class Minimum(NamedTuple):
 def damped_step(here: Quadratic, damping: Scalar) -> Float[Array, " D"]:
     """Return the Gauss–Newton step −(H + λ·diag H)⁻¹g."""
     diagonal = jnp.diagonal(here.curvature)
-    factor = jnp.linalg.cholesky(here.curvature + jnp.diag(damping * diagonal))
-    return -cho_solve((factor, True), here.gradient)
+    damped = here.curvature + jnp.diag(damping * diagonal)
+    factor = jnp.linalg.cholesky(damped)
+    is_lower = True
+    return -cho_solve((factor, is_lower), here.gradient)
 
 
 def search_minimum(
-    objective: Objective, start: Float[Array, " D"], damping: Scalar, iterations: int
+    objective: Objective,
+    start: Float[Array, " D"],
+    damping: Scalar,
+    iterations: int,
 ) -> Minimum:
     """Search from a start that is nearly the minimum.
 
@@ -64,13 +69,20 @@ def search_minimum(
         there, extra = objective(candidate)
         # At the minimum, rounding decides which value is lower. A step refused there would raise
         # the damping, step after step, until the search could not follow new lessons any more.
-        rounding = ROUNDINGS * jnp.finfo(candidate.dtype).eps * jnp.abs(best.here.value)
+        value = best.here.value
+        eps = jnp.finfo(candidate.dtype).eps
+        rounding = ROUNDINGS * eps * jnp.abs(value)
         # False where the candidate is infinite or not a number, too.
-        better = there.value <= best.here.value + rounding
-        damping = jnp.where(better, best.damping / 10, best.damping * 10)
+        is_better = there.value <= value + rounding
+        damping = jnp.where(is_better, best.damping / 10, best.damping * 10)
+
+        def better_of(new: Array, old: Array) -> Array:
+            return jnp.where(is_better, new, old)
+
         found = Minimum(candidate, damping, there, extra)
-        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best)
+        kept = jax.tree.map(better_of, found, best)
         return kept._replace(damping=jnp.clip(damping, LEAST_DAMPING, MOST_DAMPING))
 
     here, extra = objective(start)
-    return jax.lax.fori_loop(0, iterations, improve, Minimum(start, damping, here, extra))
+    first = Minimum(start, damping, here, extra)
+    return jax.lax.fori_loop(0, iterations, improve, first)

@@ -38,6 +38,8 @@ FIRST_NOISE = 0.1  # σ before any label was seen, in units of the labels
 LEAST_NOISE = 1e-3  # the smallest σ, in units of the labels: sums of squares cancel in float32
 
 Unravel = Callable[[Array], Params]
+# What a search keeps beside its minimum: the leaving part, and the choices of both.
+Extra = tuple[Quadratic, Array, Array]
 
 
 def rationalities(structure: Structure, settings: BeliefNumbers) -> Float[Array, " J"]:
@@ -55,12 +57,18 @@ def log_prior(structure: Structure, settings: BeliefNumbers) -> Float[Array, " J
         return jnp.zeros(1)
     others = 2 * structure.sizes
     chance = jnp.asarray(settings.chance, jnp.result_type(float))
+    # The helpful and hostile values share what chance leaves.
     of_each = jnp.log1p(-chance) - jnp.log(others)
-    return jnp.concatenate([jnp.log(chance)[None], jnp.broadcast_to(of_each, (others,))])
+    of_chance = jnp.log(chance)[None]
+    of_others = jnp.broadcast_to(of_each, (others,))
+    return jnp.concatenate([of_chance, of_others])
 
 
-def begin(
-    beginning: Beginning, settings: BeliefNumbers, *, structure: Structure
+def begin_belief(
+    beginning: Beginning,
+    settings: BeliefNumbers,
+    *,
+    structure: Structure,
 ) -> tuple[Params, Belief]:
     """Return the mean of the prior, and a belief that has seen nothing.
 
@@ -81,9 +89,6 @@ def begin(
     _check_beginning(likelihood, size, structure)
     assert likelihood is not None
     mean = settings.from_start * start
-    zeros = functools.partial(jnp.zeros, dtype=mean.dtype)
-    one = jnp.ones((), mean.dtype)
-    count = len(rationalities(structure, settings))
 
     shapes = jax.eval_shape(likelihood.keep, beginning.examples)
     nothing_kept = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
@@ -93,28 +98,49 @@ def begin(
     window: Any = ()
     if structure.aware or likelihood.statistics is None:
         window = _empty_window(structure, beginning, nothing_kept, size, mean.dtype)
+    seen: Any = ()
+    if beginning.rows is not None:
+        seen = jnp.zeros(beginning.rows, bool)
+    one = jnp.ones((), mean.dtype)
+    zero = jnp.zeros((), mean.dtype)
+    belief = Belief(
+        mean=mean,
+        hypotheses=_first_hypotheses(structure, settings, mean),
+        counted=counted,
+        window=window,
+        seen=seen,
+        unit=one,
+        scale=one * settings.scale,
+        sigma=one * settings.sigma,
+        least_sigma=zero,
+        bits=zero,
+    )
+    return unravel(mean), belief
+
+
+def _first_hypotheses(
+    structure: Structure,
+    settings: BeliefNumbers,
+    mean: Float[Array, " D"],
+) -> Hypothesis:
+    """Return the prior as the belief under every b, with a leading axis J."""
+    size = len(mean)
+    count = len(rationalities(structure, settings))
+    zeros = functools.partial(jnp.zeros, dtype=mean.dtype)
+    nothing = Quadratic(
+        value=zeros(count),
+        gradient=zeros((count, size)),
+        curvature=zeros((count, size, size)),
+    )
     precision_factor = jnp.eye(size, dtype=mean.dtype) / settings.scale
-    hypotheses = Hypothesis(
+    return Hypothesis(
         maximum=jnp.broadcast_to(mean, (count, size)),
         damping=jnp.full(count, FIRST_DAMPING, mean.dtype),
-        folded=Quadratic(zeros(count), zeros((count, size)), zeros((count, size, size))),
+        folded=nothing,
         folded_choices=zeros(count),
         factor=jnp.broadcast_to(precision_factor, (count, size, size)),
         sharpness=zeros((count, structure.window)),
     )
-    belief = Belief(
-        mean=mean,
-        hypotheses=hypotheses,
-        counted=counted,
-        window=window,
-        seen=() if beginning.rows is None else jnp.zeros(beginning.rows, bool),
-        unit=one,
-        scale=one * settings.scale,
-        sigma=one * settings.sigma,
-        least_sigma=zeros(()),
-        bits=zeros(()),
-    )
-    return unravel(mean), belief
 
 
 def _check_beginning(likelihood: Likelihood | None, size: int, structure: Structure) -> None:
@@ -144,18 +170,28 @@ def _check_beginning(likelihood: Likelihood | None, size: int, structure: Struct
 
 
 def _empty_window(
-    structure: Structure, beginning: Beginning, nothing_kept: Any, size: int, dtype: Any
+    structure: Structure,
+    beginning: Beginning,
+    nothing_kept: Any,
+    size: int,
+    dtype: Any,
 ) -> StepWindow:
     """Return a window without steps."""
     steps = structure.window
     batch_size = beginning.batch_size
     zeros = functools.partial(jnp.zeros, dtype=dtype)
-    reads_directions = structure.aware and structure.exact
+
+    def ring_of(leaf: Array) -> Array:
+        return jnp.zeros((steps, *leaf.shape), leaf.dtype)
+
+    directions: Any = ()
+    if structure.aware and structure.exact:
+        directions = zeros((steps, batch_size, size))
     return StepWindow(
-        kept=jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), nothing_kept),
+        kept=jax.tree.map(ring_of, nothing_kept),
         label_weights=zeros((steps, batch_size)),
         known=zeros((steps, batch_size)),
-        directions=zeros((steps, batch_size, size)) if reads_directions else (),
+        directions=directions,
         chosen=jnp.zeros((steps, beginning.choices), int),
         present=zeros(steps),
     )
@@ -179,7 +215,7 @@ class Found(NamedTuple):
     leaving_choices: Array
 
 
-def update(
+def update_belief(
     lesson: Lesson,
     settings: BeliefNumbers,
     params: Params,
@@ -200,18 +236,20 @@ def update(
         The mean of the belief, the belief, and what it infers about the teacher.
     """
     assert lesson.likelihood is not None
-    unravel = ravel_pytree(params)[1]
-    belief = _with_lesson(lesson, settings, ravel_pytree(params)[0], memory, structure)
+    flat, unravel = ravel_pytree(params)
+    belief = _with_lesson(lesson, settings, flat, memory, structure)
     search = functools.partial(_search, lesson, settings, belief, structure, unravel)
     found = jax.lax.map(search, belief.hypotheses)
-    factors = jnp.linalg.cholesky(found.here.curvature)
-    half_log_determinants = jnp.sum(jnp.log(jnp.diagonal(factors, axis1=1, axis2=2)), axis=1)
+
+    # The evidence of each b by Laplace's approximation, up to a constant.
+    factors = jnp.linalg.cholesky(found.here.curvature)  # (J, D, D)
+    diagonals = jnp.diagonal(factors, axis1=1, axis2=2)
+    half_log_determinants = jnp.sum(jnp.log(diagonals), axis=1)
     log_evidence = -found.here.value - half_log_determinants
     # A curvature that rounding left indefinite has no factor: its b has no weight in this step.
     is_finite = jnp.isfinite(log_evidence)
-    weights = jax.nn.softmax(
-        jnp.where(is_finite, log_prior(structure, settings) + log_evidence, -jnp.inf)
-    )
+    log_weights = log_prior(structure, settings) + log_evidence
+    weights = jax.nn.softmax(jnp.where(is_finite, log_weights, -jnp.inf))
     shown = jnp.matmul(weights, found.hypotheses.maximum, precision=HIGHEST)
 
     factors = jnp.where(is_finite[:, None, None], factors, belief.hypotheses.factor)
@@ -219,11 +257,15 @@ def update(
     bits = _weighted_mean(weights, told) / jnp.log(2.0)
     signals: dict[str, Array] = {"entropy": _entropy(weights, factors)}
     if structure.aware:
-        signals |= {"bits": bits - belief.bits, **_weights_of_teachers(structure, weights)}
-    belief = _estimate_noise(structure, settings, lesson, unravel, belief, found, factors[0])
+        signals["bits"] = bits - belief.bits
+        signals |= _weights_of_teachers(structure, weights)
+    # The first b is 0: there the labels alone decide.
+    of_labels = factors[0]
+    belief = _estimate_noise(structure, settings, lesson, unravel, belief, found, of_labels)
     hypotheses = found.hypotheses._replace(factor=factors)
     belief = belief._replace(hypotheses=hypotheses, bits=bits)
-    return Update(unravel(shown), _fold(structure, lesson, belief, found), signals)
+    params = unravel(shown)
+    return Update(params, _fold(structure, lesson, belief, found), signals)
 
 
 def _with_lesson(
@@ -244,6 +286,7 @@ def _with_lesson(
         counted = likelihood.statistics.add(belief.counted, kept, weights)
         belief = belief._replace(counted=counted)
         if structure.estimates_sigma and likelihood.gaussian:
+            # The first labels give the unit in which their noise is guessed.
             size = jnp.sqrt(jnp.mean(kept.labels**2))
             size = jnp.where(size > 0, size, 1.0)
             belief = belief._replace(
@@ -257,13 +300,116 @@ def _with_lesson(
         return belief._replace(window=window)
     rows = gradient_rows(lesson)
     unit = jnp.where(is_first, first_unit(lesson, shown, belief, rows), belief.unit)
-    of_b = jax.vmap(functools.partial(sharpness_of, lesson, settings, rows))
+    of_each_b = jax.vmap(functools.partial(sharpness_of, lesson, settings, rows))
     hypotheses = belief.hypotheses
-    sharpness = of_b(unit * rationalities(structure, settings), hypotheses.factor)
+    in_units = unit * rationalities(structure, settings)
+    sharpness = of_each_b(in_units, hypotheses.factor)  # (J,)
     slot = lesson.step % structure.window
-    hypotheses = hypotheses._replace(sharpness=hypotheses.sharpness.at[:, slot].set(sharpness))
+    in_ring = hypotheses.sharpness.at[:, slot].set(sharpness)
     window = into_window(structure, belief.window, lesson, weights, shown, rows)
-    return belief._replace(unit=unit, window=window, hypotheses=hypotheses)
+    return belief._replace(
+        unit=unit,
+        window=window,
+        hypotheses=hypotheses._replace(sharpness=in_ring),
+    )
+
+
+class _Evidence(NamedTuple):
+    """Everything that speaks for or against a target under one b.
+
+    Attributes:
+        lesson: what the learner sees of the step.
+        likelihood: the likelihood of the task's labels.
+        settings: the numbers of the belief.
+        structure: what decides which program runs.
+        unravel: turns parameters (D,) into those of the task.
+        belief: the belief with this step in its memory.
+        hypothesis: the belief under this b, around its last maximum.
+        precision: 1/σ² of the labels; 1 where the loss has no noise.
+        leaving_slot: the slot of the step that leaves the window next.
+    """
+
+    lesson: Lesson
+    likelihood: Likelihood
+    settings: BeliefNumbers
+    structure: Structure
+    unravel: Unravel
+    belief: Belief
+    hypothesis: Hypothesis
+    precision: Array
+    leaving_slot: Array
+
+    def around(self, params: Float[Array, " D"]) -> tuple[Quadratic, Extra]:
+        """Return −log of the belief at a target, and the shares of it that :class:`Found` names."""
+        belief = self.belief
+        at = self.likelihood.at(self.unravel(params), self.lesson.examples)
+        prior = _evidence.prior(params, belief.mean, belief.scale)
+        folded = _evidence.moved(self.hypothesis.folded, params - self.hypothesis.maximum)
+        parts = [prior, folded]
+        leaving = [jax.tree.map(jnp.zeros_like, prior)]
+        if at.counted is not None:
+            counted = at.counted(belief.counted, self.settings.wrong)
+            parts.append(_evidence.scaled(self.precision, counted))
+        else:
+            parts.append(self._labels_in(belief.window, at))
+            slot = slot_of(belief.window, self.leaving_slot)
+            leaving.append(self._labels_in(slot, at))
+        zero = jnp.zeros((), params.dtype)
+        choices = zero
+        leaving_choices = zero
+        if self.structure.aware:
+            in_window, in_slot = self._choices(params, at)
+            parts.append(in_window)
+            leaving.append(_evidence.bounded(in_slot))
+            choices = zero + in_window.value
+            leaving_choices = zero + in_slot.value
+        here = _evidence.total(parts)
+        return here, (_evidence.total(leaving), choices, leaving_choices)
+
+    def _labels_in(self, window: StepWindow, at: Evaluation) -> Quadratic:
+        """Return −log p of the labels in the window, or in one slot of it."""
+        wrong = None
+        if self.structure.mixture:
+            wrong = self.settings.wrong
+        labels = _evidence.windowed_labels(at, window, wrong)
+        return _evidence.scaled(self.precision, labels)
+
+    def _choices(
+        self,
+        params: Float[Array, " D"],
+        at: Evaluation,
+    ) -> tuple[Quadratic, Quadratic]:
+        """Return −log q of the choices in the window, and of those in the leaving slot."""
+        window = self.belief.window
+        if self.structure.exact:
+            gradients = window.directions  # (W, B, D)
+            progress = jnp.matmul(gradients, params, precision=HIGHEST)
+        else:
+            shape = window.known.shape  # (W, B)
+            kept = _evidence.as_rows(window.kept)
+            gradients = at.gradients(kept).reshape(*shape, -1)
+            progress = at.losses(kept).reshape(shape)
+        read = (progress, gradients, window, self.hypothesis.sharpness)
+        in_window = self._read(*read)
+        in_slot = self._read(*slot_of(read, self.leaving_slot))
+        return in_window, in_slot
+
+    def _read(
+        self,
+        progress: Float[Array, "W B"],
+        gradients: Float[Array, "W B D"],
+        window: StepWindow,
+        sharpness: Float[Array, " W"],
+    ) -> Quadratic:
+        """Return −log q of the choices of some steps."""
+        return _evidence.windowed_choices(
+            progress,
+            gradients,
+            window,
+            sharpness,
+            lapse=self.settings.lapse,
+            lr=self.lesson.lr,
+        )
 
 
 def _search(
@@ -277,62 +423,34 @@ def _search(
     """Search for the maximum of the belief under one b, from its last one."""
     likelihood = lesson.likelihood
     assert likelihood is not None
-    window = belief.window
-    zero = jnp.zeros((), hypothesis.maximum.dtype)
-    precision = 1 / belief.sigma**2 if likelihood.gaussian else zero + 1
-    leaving_slot = (lesson.step + 1) % structure.window
-
-    def labels_of(at: Evaluation, window: StepWindow) -> Quadratic:
-        wrong = settings.wrong if structure.mixture else None
-        return _evidence.scaled(precision, _evidence.windowed_labels(at, window, wrong))
-
-    def choices_of(
-        progress: Array, gradients: Array, window: StepWindow, sharpness: Array
-    ) -> Quadratic:
-        return _evidence.windowed_choices(
-            progress, gradients, window, sharpness, settings.lapse, lesson.lr
-        )
-
-    def objective(params: Array) -> tuple[Quadratic, tuple[Quadratic, Array, Array]]:
-        at = likelihood.at(unravel(params), lesson.examples)
-        prior = _evidence.prior(params, belief.mean, belief.scale)
-        folded = _evidence.moved(hypothesis.folded, params - hypothesis.maximum)
-        parts = [prior, folded]
-        leaving = [jax.tree.map(jnp.zeros_like, prior)]
-        choices = zero
-        leaving_choices = zero
-        if at.counted is not None:
-            counted = at.counted(belief.counted, settings.wrong)
-            parts.append(_evidence.scaled(precision, counted))
-        else:
-            parts.append(labels_of(at, window))
-            leaving.append(labels_of(at, slot_of(window, leaving_slot)))
-        if structure.aware:
-            if structure.exact:
-                gradients = window.directions
-                progress = jnp.matmul(gradients, params, precision=HIGHEST)
-            else:
-                kept = _evidence.as_rows(window.kept)
-                gradients = at.gradients(kept).reshape(*window.known.shape, -1)
-                progress = at.losses(kept).reshape(window.known.shape)
-            read = (progress, gradients, window, hypothesis.sharpness)
-            in_window = choices_of(*read)
-            in_slot = choices_of(*slot_of(read, leaving_slot))
-            parts.append(in_window)
-            leaving.append(_evidence.bounded(in_slot))
-            choices = zero + in_window.value
-            leaving_choices = zero + in_slot.value
-        return _evidence.total(parts), (_evidence.total(leaving), choices, leaving_choices)
-
-    minimum = search_minimum(
-        objective, hypothesis.maximum, hypothesis.damping, structure.iterations
+    if likelihood.gaussian:
+        precision = 1 / belief.sigma**2
+    else:
+        precision = jnp.ones((), hypothesis.maximum.dtype)
+    evidence = _Evidence(
+        lesson=lesson,
+        likelihood=likelihood,
+        settings=settings,
+        structure=structure,
+        unravel=unravel,
+        belief=belief,
+        hypothesis=hypothesis,
+        precision=precision,
+        leaving_slot=(lesson.step + 1) % structure.window,
     )
-    hypothesis = hypothesis._replace(
+    minimum = search_minimum(
+        evidence.around,
+        start=hypothesis.maximum,
+        damping=hypothesis.damping,
+        iterations=structure.iterations,
+    )
+    way = minimum.params - hypothesis.maximum
+    found = hypothesis._replace(
         maximum=minimum.params,
         damping=minimum.damping,
-        folded=_evidence.moved(hypothesis.folded, minimum.params - hypothesis.maximum),
+        folded=_evidence.moved(hypothesis.folded, way),
     )
-    return Found(hypothesis, minimum.here, *minimum.extra)
+    return Found(found, minimum.here, *minimum.extra)
 
 
 def _fold(structure: Structure, lesson: Lesson, belief: Belief, found: Found) -> Belief:
@@ -369,9 +487,11 @@ def _estimate_noise(
         return belief
     maximum = found.hypotheses.maximum[0]
     size = len(maximum)
-    inverse = solve_triangular(factor, jnp.eye(size, dtype=factor.dtype), lower=True)
+    identity = jnp.eye(size, dtype=factor.dtype)
+    inverse = solve_triangular(factor, identity, lower=True)
     # The number of parameters that the labels determine, D − trace(H⁻¹)/s².
-    determined = jnp.clip(size - jnp.sum(inverse**2) / belief.scale**2, 0.0, size)
+    trace = jnp.sum(inverse**2)
+    determined = jnp.clip(size - trace / belief.scale**2, 0.0, size)
     if structure.estimates_scale:
         away = jnp.sum((maximum - belief.mean) ** 2)
         scale = jnp.sqrt((settings.scale**2 + away) / (1 + determined))
@@ -381,7 +501,8 @@ def _estimate_noise(
         numbers = likelihood.statistics.numbers(belief.counted)
         at = likelihood.at(unravel(maximum), lesson.examples)
         assert at.counted is not None
-        squares = 2 * at.counted(belief.counted, settings.wrong).value
+        labels = at.counted(belief.counted, settings.wrong)
+        squares = 2 * labels.value
         free = jnp.maximum(numbers - determined, 0.0)
         sigma = jnp.sqrt((belief.sigma**2 + squares) / (1 + free))
         belief = belief._replace(sigma=jnp.maximum(sigma, belief.least_sigma))
@@ -408,22 +529,26 @@ def _entropy(weights: Float[Array, " J"], factors: Float[Array, "J D D"]) -> Arr
     """Return the entropy of the belief in nats: the mean of the entropies of its normal parts."""
     diagonals = jnp.diagonal(factors, axis1=1, axis2=2)
     constant = 0.5 * diagonals.shape[1] * jnp.log(2 * jnp.pi * jnp.e)
-    return _weighted_mean(weights, constant - jnp.sum(jnp.log(diagonals), axis=1))
+    half_log_determinants = jnp.sum(jnp.log(diagonals), axis=1)
+    return _weighted_mean(weights, constant - half_log_determinants)
 
 
 def _weights_of_teachers(structure: Structure, weights: Float[Array, " J"]) -> dict[str, Array]:
     """Return the probability of each b, and ``trust``: that of helping less that of harming."""
     helpful = weights[1 : 1 + structure.sizes]
     hostile = weights[1 + structure.sizes :]
-    signals = {"trust": jnp.sum(helpful) - jnp.sum(hostile), "weight_chance": weights[0]}
-    for place in range(structure.sizes):
-        signals[f"weight_helps_{place + 1}"] = helpful[place]
-        signals[f"weight_harms_{place + 1}"] = hostile[place]
+    signals = {
+        "trust": jnp.sum(helpful) - jnp.sum(hostile),
+        "weight_chance": weights[0],
+    }
+    for number in range(1, structure.sizes + 1):
+        signals[f"weight_helps_{number}"] = helpful[number - 1]
+        signals[f"weight_harms_{number}"] = hostile[number - 1]
     return signals
 
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
-def rule(structure: Structure) -> Rule:
+def belief_rule(structure: Structure) -> Rule:
     """Return the rule of a learner that keeps a belief.
 
     Args:
@@ -434,8 +559,8 @@ def rule(structure: Structure) -> Rule:
     """
     return Rule(
         init=_no_memory,
-        update=functools.partial(update, structure=structure),
-        begin=functools.partial(begin, structure=structure),
+        update=functools.partial(update_belief, structure=structure),
+        begin=functools.partial(begin_belief, structure=structure),
     )
 
 
