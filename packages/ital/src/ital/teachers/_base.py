@@ -304,39 +304,58 @@ def several(count: int) -> ChooseFn:
 
     With noise 1 this is a draw from the Plackett–Luce distribution.
     """
-    return lambda noise, view, settings: largest(scores(noise, view, view.volumes, settings), count)
+
+    def choose_several(noise: Noise, view: TeacherView, settings: Rationality) -> Array:
+        return largest(scores(noise, view, view.volumes, settings), count)
+
+    return choose_several
 
 
 @functools.cache
 def several_knowing(count: int) -> ChooseFn:
     """Return the same with the exact teaching volume."""
-    return lambda noise, view, learner, settings: largest(
-        scores(noise, view, learner.volumes, settings), count
-    )
+
+    def choose_several(
+        noise: Noise,
+        view: TeacherView,
+        learner: LearnerView,
+        settings: Rationality,
+    ) -> Array:
+        return largest(scores(noise, view, learner.volumes, settings), count)
+
+    return choose_several
 
 
 def scores(
-    noise: Noise, view: TeacherView, volumes: PerExample, settings: Rationality
+    noise: Noise,
+    view: TeacherView,
+    volumes: PerExample,
+    settings: Rationality,
 ) -> PerExample:
     """Return weight · volume + noise (B,), with the numbers of this step."""
     change = jnp.where(jnp.isnan(settings.change), view.steps / 2, settings.change)
     changed = view.step >= change
     lapses = noise.lapse < settings.lapse
+    weight = jnp.where(changed, settings.weight_after, settings.weight)
+    scale = jnp.where(changed, settings.noise_after, settings.noise)
     # A lapse is a random choice: only the noise counts.
-    weight = jnp.where(lapses, 0.0, jnp.where(changed, settings.weight_after, settings.weight))
-    scale = jnp.where(lapses, 1.0, jnp.where(changed, settings.noise_after, settings.noise))
+    weight = jnp.where(lapses, 0.0, weight)
+    scale = jnp.where(lapses, 1.0, scale)
     # With weight 0, a volume that is not finite must have no effect: 0 · ∞ is NaN.
-    return jnp.where(weight == 0, 0.0, weight * volumes) + scale * noise.gumbel
+    weighted = jnp.where(weight == 0, 0.0, weight * volumes)
+    return weighted + scale * noise.gumbel
 
 
 def rational(name: str, numbers: Rationality, *, version: int = 1, **options: Any) -> Teacher:
     """Return a teacher with this rule; noise is drawn only if its numbers need it."""
-    needs_noise = numbers.noise != 0 or numbers.noise_after != 0 or numbers.lapse != 0
+    prepare = draw_none
+    if numbers.noise != 0 or numbers.noise_after != 0 or numbers.lapse != 0:
+        prepare = draw_noise
     return Teacher(
         name,
         choose,
         numbers,
-        prepare=draw_noise if needs_noise else draw_none,
+        prepare=prepare,
         version=version,
         several=several,
         **options,

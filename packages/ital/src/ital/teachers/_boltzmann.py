@@ -7,7 +7,7 @@ from ital.teachers._base import Rationality, Teacher, rational
 from ital.tools.registry import number
 
 
-def resolve(settings: Rationality, beta: float | str) -> Rationality:
+def resolve_boltzmann(settings: Rationality, beta: float | str) -> Rationality:
     """Replace an open ρ by the task's |β|."""
     if isinstance(beta, str):
         raise InputError(
@@ -31,7 +31,7 @@ def boltzmann(rationality: float | str | None = None) -> Teacher:
     """
     if rationality is None:
         of_the_task = Rationality(weight=None, noise=1.0)
-        return rational("boltzmann", of_the_task, version=2, resolve=resolve)
+        return rational("boltzmann", of_the_task, version=2, resolve=resolve_boltzmann)
     rho = number(rationality)
     if not math.isfinite(rho):
         raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ital.errors import InputError
 from ital.teachers._base import Answers, Choice, Query, Signals, Teacher, TeacherView, first_largest
-from ital.teachers._imitation import init
+from ital.teachers._imitation import no_estimate
 from ital.teachers._simulated import exact_volumes, gradients_at, naive_step
 from ital.teachers.protocols import AskFn
 from ital.tools.types import Array, Int, PRNGKeyArray
@@ -25,11 +25,12 @@ def fitted(answers: Answers, estimate: Array) -> Array:
     ones have shown.
     """
     x = answers.examples.x.x
-    # The change v − v_before solves (XᵀX + λI)·changeᵀ = Xᵀ(α − v_before X).
     missed = answers.outputs - x @ estimate.T
-    gram = x.T @ x + RIDGE * jnp.eye(x.shape[1], dtype=x.dtype)
-    change = jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos").T
-    return estimate + change
+    identity = jnp.eye(x.shape[1], dtype=x.dtype)
+    # The change v − v_before solves (XᵀX + λI)·changeᵀ = Xᵀ(α − v_before X).
+    gram = x.T @ x + RIDGE * identity
+    change = jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos")
+    return estimate + change.T
 
 
 def _kept(answers: Answers, estimate: Array) -> Array:
@@ -37,8 +38,11 @@ def _kept(answers: Answers, estimate: Array) -> Array:
     return estimate
 
 
-def choose(
-    key: Any, view: TeacherView, settings: Any, memory: Array
+def choose_by_exam(
+    key: Any,
+    view: TeacherView,
+    settings: Any,
+    memory: Array,
 ) -> tuple[Choice, Array, Signals]:
     """Choose by the exact volume at v, and simulate the naive step; an exam comes before both."""
     answers = view.answers
@@ -46,7 +50,8 @@ def choose(
     estimate = jax.lax.cond(answers.given, fitted, _kept, answers, memory)
     at_estimate = gradients_at(view, estimate)
     chosen = first_largest(exact_volumes(view, estimate, at_estimate))
-    return Choice(chosen), naive_step(view, estimate, at_estimate, chosen), {}
+    after = naive_step(view, estimate, at_estimate, chosen)
+    return Choice(chosen), after, {}
 
 
 @functools.cache  # one object per pair of numbers: teachers that share it share a program
@@ -59,7 +64,8 @@ def asking(every: int, number: int) -> AskFn:
         # One row from each of ``count`` equal parts of the pool: distinct rows, without sorting it.
         bounds = np.arange(count + 1) * total // count
         rows: Int[Array, " n"] = jax.random.randint(key, (count,), bounds[:-1], bounds[1:])
-        return Query(rows, view.step % every == 0, count)
+        is_exam = view.step % every == 0
+        return Query(rows, is_exam, count)
 
     return ask
 
@@ -84,8 +90,8 @@ def exam(text: str = "20:120") -> Teacher:
         )
     return Teacher(
         f"exam:{int(every)}:{int(number)}",
-        choose,
-        init=init,
+        choose_by_exam,
+        init=no_estimate,
         ask=asking(int(every), int(number)),
         feedback=False,
         needs=("simulation", "questions"),

@@ -15,28 +15,35 @@ from ital.tools.types import Array, PRNGKeyArray
 WHOLE = math.nan
 
 
-def init(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
+def no_estimate(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
     """Return v⁰: every parameter 0, as the teacher knows nothing about the learner yet."""
     return jnp.zeros_like(side.target)
 
 
-def choose(
-    key: Any, view: TeacherView, settings: Any, memory: Array
+def choose_by_imitation(
+    key: Any,
+    view: TeacherView,
+    settings: Any,
+    memory: Array,
 ) -> tuple[Choice, Array, Signals]:
     """Choose by the exact volume at v; then correct v by the answer, and simulate the step.
 
     The order matters: the answer was given before the step. With v = ν the correction is 0, so v
     stays equal to ν.
     """
-    chosen = first_largest(exact_volumes(view, memory, gradients_at(view, memory)))
+    at_memory = gradients_at(view, memory)
+    chosen = first_largest(exact_volumes(view, memory, at_memory))
     assert view.model is not None
     rows = view.examples.x
     # ⟨v,x⟩ − α on every example (B, K); only that of the chosen one corrects v.
     gaps = view.model.outputs(memory, rows) - view.feedback
-    rate = jnp.where(jnp.isnan(settings), 1 / rows.squared_norms[chosen], settings)
+    whole = 1 / rows.squared_norms[chosen]
+    rate = jnp.where(jnp.isnan(settings), whole, settings)
     corrected = memory - rate * gaps[chosen][:, None] * rows.x[chosen]
-    after = naive_step(view, corrected, gradients_at(view, corrected), chosen)
-    error = jnp.sqrt(jnp.mean(jnp.sum(gaps**2, axis=-1)))
+    at_corrected = gradients_at(view, corrected)
+    after = naive_step(view, corrected, at_corrected, chosen)
+    squared_errors = jnp.sum(gaps**2, axis=-1)
+    error = jnp.sqrt(jnp.mean(squared_errors))
     return Choice(chosen), after, {"imitation_error": error}
 
 
@@ -59,5 +66,13 @@ def imitation(rate: float | str = WHOLE) -> Teacher:
             "an imitation teacher is written imitation or imitation:RATE with RATE ≥ 0, "
             f"not {rate!r}"
         )
-    name = "imitation" if math.isnan(number) else f"imitation:{number:g}"
-    return Teacher(name, choose, number, init=init, needs=("simulation",))
+    name = "imitation"
+    if not math.isnan(number):
+        name = f"imitation:{number:g}"
+    return Teacher(
+        name,
+        choose_by_imitation,
+        number,
+        init=no_estimate,
+        needs=("simulation",),
+    )

@@ -20,13 +20,13 @@ def errors(view: TeacherView) -> PerExample:
     return jnp.sum((view.feedback - wanted) ** 2, axis=-1)
 
 
-def choose(noise: Any, view: TeacherView, settings: Any) -> Int[Array, ""]:
+def choose_largest_error(noise: Any, view: TeacherView, settings: Any) -> Int[Array, ""]:
     """Return the first example of largest error."""
     return first_largest(errors(view))
 
 
 @functools.cache  # one object per number: teachers that share it share a program
-def several(count: int) -> ChooseFn:
+def several_largest_errors(count: int) -> ChooseFn:
     """Return the function that chooses the ``count`` examples of largest error."""
     return lambda noise, view, settings: largest(errors(view), count)
 
@@ -38,5 +38,9 @@ def largest_error() -> Teacher:
         The teacher.
     """
     return Teacher(
-        "largest-error", choose, prepare=draw_none, several=several, needs=("simulation",)
+        "largest-error",
+        choose_largest_error,
+        prepare=draw_none,
+        several=several_largest_errors,
+        needs=("simulation",),
     )

@@ -23,14 +23,14 @@ class Pedagogy(NamedTuple):
     rounds: Any
 
 
-def choose(noise: Noise, view: TeacherView, settings: Pedagogy) -> Int[Array, ""]:
+def choose_by_pedagogy(noise: Noise, view: TeacherView, settings: Pedagogy) -> Int[Array, ""]:
     """Draw d ~ P_T(·|h*), with the belief θ that the learner reports."""
     # Examples are the rows of log M; feedback is log θ; the target is the column h*.
     log_drawn = beliefs.pedagogical(view.examples, view.feedback, *settings)
     return drawn(noise, log_drawn[:, view.target])
 
 
-def resolve(settings: Pedagogy, beta: float | str) -> Pedagogy:
+def resolve_pedagogy(settings: Pedagogy, beta: float | str) -> Pedagogy:
     """Replace an open α by the task's abs(β), or 1 if it has none."""
     if settings.alpha is not None:
         return settings
@@ -58,11 +58,17 @@ def pedagogical(text: str = "") -> Teacher:
         raise InputError(
             f"a pedagogical teacher is written pedagogical:ALPHA:ROUNDS, not pedagogical:{text}"
         )
+    name = "pedagogical"
+    if text:
+        name = f"pedagogical:{text}"
+    settings = Pedagogy(alpha=None, rounds=int(rounds))
+    if alpha:
+        settings = settings._replace(alpha=number(alpha))
     return Teacher(
-        name=f"pedagogical:{text}" if text else "pedagogical",
-        choose=choose,
-        settings=Pedagogy(number(alpha) if alpha else None, int(rounds)),
-        resolve=resolve,
+        name=name,
+        choose=choose_by_pedagogy,
+        settings=settings,
+        resolve=resolve_pedagogy,
         prepare=draw_noise,
         needs=("likelihoods",),
     )

@@ -27,12 +27,19 @@ def volumes_at(learner: LearnerView, lr: Scalar, depth: int, params: Params) -> 
     return volume.exact(lr, gradients.squared_norms, progress)
 
 
-def stepped(learner: LearnerView, lr: Scalar, depth: int, params: Params, chosen: Array) -> Params:
+def stepped(
+    learner: LearnerView,
+    lr: Scalar,
+    depth: int,
+    params: Params,
+    chosen: Array,
+) -> Params:
     """Return the parameters after a naive step on an example of that mini-batch."""
     gradients = learner.gradients(params, depth)
-    index = jnp.arange(len(gradients.losses))
-    is_chosen = (index == chosen).astype(gradients.losses.dtype)
-    return add_scaled(params, -lr, gradients.weighted_sum(is_chosen))
+    losses = gradients.losses
+    is_chosen = jnp.arange(len(losses)) == chosen
+    gradient = gradients.weighted_sum(is_chosen.astype(losses.dtype))
+    return add_scaled(params, -lr, gradient)
 
 
 @functools.cache  # one object per horizon: teachers that share it share a program
@@ -45,28 +52,35 @@ def planning(horizon: int) -> ChooseFn:
     """
 
     def choose(
-        noise: Any, view: TeacherView, learner: LearnerView, settings: Any
+        noise: Any,
+        view: TeacherView,
+        learner: LearnerView,
+        settings: Any,
     ) -> Int[Array, ""]:
-        volumes_of = functools.partial(volumes_at, learner, view.lr)
-        step = functools.partial(stepped, learner, view.lr)
         # One entry per plan: its first example, its latest example, its worth, and where it leads.
         firsts = largest(learner.volumes, WIDTH)
         chosen = firsts
         worth = learner.volumes[firsts]
         plans = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(firsts)), learner.params)
         for depth in range(1, horizon):
-            plans = jax.vmap(functools.partial(step, depth - 1))(plans, chosen)
+            step = functools.partial(stepped, learner, view.lr, depth - 1)
+            plans = jax.vmap(step)(plans, chosen)
             # (plan, B): every plan, continued by every example of the next mini-batch.
-            volumes = jax.vmap(functools.partial(volumes_of, depth))(plans)
+            volumes_of = functools.partial(volumes_at, learner, view.lr, depth)
+            volumes = jax.vmap(volumes_of)(plans)
             totals = (worth[:, None] + volumes).ravel()
+            # The first plan stays greedy; the best of all others follow.
             greedy = first_largest(volumes[0])
             kept = jnp.concatenate([greedy[None], largest(totals, WIDTH - 1)])
-            parents = kept // volumes.shape[1]
-            chosen = kept % volumes.shape[1]
-            plans = jax.tree.map(functools.partial(jnp.take, indices=parents, axis=0), plans)
+            batch_size = volumes.shape[1]
+            parents = kept // batch_size
+            chosen = kept % batch_size
+            of_parents = functools.partial(jnp.take, indices=parents, axis=0)
+            plans = jax.tree.map(of_parents, plans)
             firsts = firsts[parents]
             worth = totals[kept]
-        return firsts[first_largest(worth)]
+        best = first_largest(worth)
+        return firsts[best]
 
     return choose
 

@@ -10,10 +10,11 @@ from ital.tools.types import Array, Int, PerExample
 def drawn(noise: Noise, log_probabilities: PerExample) -> Int[Array, ""]:
     """Draw an example with these probabilities, by the Gumbel trick."""
     # The same noise gives nearby teachers the same datum: they can be compared in pairs.
-    return first_largest(log_probabilities + noise.gumbel)
+    perturbed = log_probabilities + noise.gumbel
+    return first_largest(perturbed)
 
 
-def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
+def choose_by_chance(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
     """Draw d ~ M(·,h*)."""
     log_drawn = beliefs.literal(view.examples, view.feedback)
     return drawn(noise, log_drawn[:, view.target])
@@ -25,4 +26,9 @@ def sampling() -> Teacher:
     Returns:
         The teacher.
     """
-    return Teacher("sampling", choose, prepare=draw_noise, needs=("likelihoods",))
+    return Teacher(
+        "sampling",
+        choose_by_chance,
+        prepare=draw_noise,
+        needs=("likelihoods",),
+    )

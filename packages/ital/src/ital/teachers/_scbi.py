@@ -12,25 +12,30 @@ from ital.teachers._sampling import drawn
 from ital.tools.types import Array, Int, PRNGKeyArray
 
 
-def choose(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
+def choose_by_belief(noise: Noise, view: TeacherView, settings: Any) -> Int[Array, ""]:
     """Draw d ~ T(·,h*)/θ(h*), with the belief θ that the learner reports."""
     log_drawn = beliefs.scbi(view.examples, view.feedback)
     return drawn(noise, log_drawn[:, view.target])
 
 
-def begin(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
+def mean_prior(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
     """Return the teacher's own prior about the learner: the mean of what it may believe."""
     possible = jnp.atleast_2d(side.examples.log_prior)
-    return jax.nn.log_softmax(jax.nn.logsumexp(possible, axis=0))
+    log_sum = jax.nn.logsumexp(possible, axis=0)
+    return jax.nn.log_softmax(log_sum)
 
 
 def choose_by_prior(
-    noise: Noise, view: TeacherView, settings: Any, memory: Array
+    noise: Noise,
+    view: TeacherView,
+    settings: Any,
+    memory: Array,
 ) -> tuple[Int[Array, ""], Array, Signals]:
     """Draw the same with the belief that an SCBI learner with this prior would have by now."""
     log_drawn = beliefs.scbi(view.examples, memory)
     chosen = drawn(noise, log_drawn[:, view.target])
-    return chosen, beliefs.posterior(memory, log_drawn[chosen]), {}
+    after = beliefs.posterior(memory, log_drawn[chosen])
+    return chosen, after, {}
 
 
 def scbi(text: str = "") -> Teacher:
@@ -55,8 +60,8 @@ def scbi(text: str = "") -> Teacher:
             "scbi:prior",
             choose_by_prior,
             prepare=draw_noise,
-            init=begin,
+            init=mean_prior,
             feedback=False,
             needs=("likelihoods",),
         )
-    return Teacher("scbi", choose, prepare=draw_noise, needs=("likelihoods",))
+    return Teacher("scbi", choose_by_belief, prepare=draw_noise, needs=("likelihoods",))

@@ -24,7 +24,13 @@ def exact_volumes(view: TeacherView, estimate: Array, gradients: Gradients) -> P
     return volumes[view.first]
 
 
-def naive_step(view: TeacherView, estimate: Array, gradients: Gradients, chosen: Array) -> Array:
+def naive_step(
+    view: TeacherView,
+    estimate: Array,
+    gradients: Gradients,
+    chosen: Array,
+) -> Array:
     """Return v − ηg, the naive step on the chosen example."""
-    is_chosen = (jnp.arange(len(gradients.losses)) == chosen).astype(estimate.dtype)
-    return add_scaled(estimate, -view.lr, gradients.weighted_sum(is_chosen))
+    is_chosen = jnp.arange(len(gradients.losses)) == chosen
+    gradient = gradients.weighted_sum(is_chosen.astype(estimate.dtype))
+    return add_scaled(estimate, -view.lr, gradient)

@@ -38,4 +38,7 @@ def switching(text: str = "") -> Teacher:
         name += f":{then}"
     weight, noise = THEN[then]
     numbers = Rationality(change=change, weight_after=weight, noise_after=noise)
-    return rational(name, numbers, version=2 if noise else 1)
+    version = 1
+    if noise:
+        version = 2
+    return rational(name, numbers, version=version)

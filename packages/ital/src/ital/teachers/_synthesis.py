@@ -12,7 +12,12 @@ from ital.tools import registry
 from ital.tools.types import PRNGKeyArray
 
 
-def choose(key: PRNGKeyArray, view: TeacherView, learner: LearnerView, settings: Any) -> Choice:
+def choose_with_label(
+    key: PRNGKeyArray,
+    view: TeacherView,
+    learner: LearnerView,
+    settings: Any,
+) -> Choice:
     """Show a random example; its label is the ideal one, at most r away from the true one."""
     index = jax.random.randint(key, (), 0, len(learner.volumes))
     ideal = learner.labels[index]
@@ -20,8 +25,8 @@ def choose(key: PRNGKeyArray, view: TeacherView, learner: LearnerView, settings:
     # A class has no distance to another: its ideal label is a distribution, and r has no meaning.
     if true.ndim == 0:
         return Choice(index, ideal)
-    nearest = true + jnp.clip(ideal - true, -settings, settings)
-    return Choice(index, nearest)
+    way = jnp.clip(ideal - true, -settings, settings)
+    return Choice(index, true + way)
 
 
 def synthesis(reach: float | str = math.inf) -> Teacher:
@@ -43,5 +48,13 @@ def synthesis(reach: float | str = math.inf) -> Teacher:
             "a synthesis teacher is written synthesis or synthesis:r with r ≥ 0, "
             f"not synthesis:{reach}"
         )
-    name = "synthesis" if number == math.inf else f"synthesis:{number:g}"
-    return Teacher(name, choose, number, omniscient=True, needs=("labels", "ideal labels"))
+    name = "synthesis"
+    if number < math.inf:
+        name = f"synthesis:{number:g}"
+    return Teacher(
+        name,
+        choose_with_label,
+        number,
+        omniscient=True,
+        needs=("labels", "ideal labels"),
+    )

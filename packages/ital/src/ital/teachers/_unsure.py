@@ -14,29 +14,36 @@ from ital.tools.registry import number
 from ital.tools.types import Array, Int, PRNGKeyArray
 
 
-def begin(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
+def possible_beliefs(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
     """Return the beliefs that the learner may have (K, m)."""
     return jnp.atleast_2d(side.examples.log_prior)
 
 
-def choose(
-    noise: Noise, view: TeacherView, settings: Any, memory: Array
+def choose_for_all(
+    noise: Noise,
+    view: TeacherView,
+    settings: Any,
+    memory: Array,
 ) -> tuple[Int[Array, ""], Array, Signals]:
     """Draw d ~ P_T(·|h*); then every possible learner takes the datum as a draw from M."""
     # The memory holds the log belief of every possible learner (K, m); all are equally likely.
-    log_weights = jnp.full(len(memory), -math.log(len(memory)), memory.dtype)
+    count = len(memory)
+    log_weights = jnp.full(count, -math.log(count), memory.dtype)
     log_drawn = beliefs.unsure(view.examples, memory, log_weights, settings)
     chosen = drawn(noise, log_drawn[:, view.target])
     log_likelihoods = beliefs.offered(view.examples).log_m[chosen]
-    after = jax.vmap(beliefs.posterior, in_axes=(0, None))(memory, log_likelihoods)
+    posterior_of_each = jax.vmap(beliefs.posterior, in_axes=(0, None))
+    after = posterior_of_each(memory, log_likelihoods)
     return chosen, after, {}
 
 
-def resolve(settings: Any, beta: float | str) -> Any:
+def resolve_unsure(settings: Any, beta: float | str) -> Any:
     """Replace an open α by the task's abs(β), or 1 if it has none."""
     if settings is not None:
         return settings
-    return 1.0 if isinstance(beta, str) else abs(beta)
+    if isinstance(beta, str):
+        return 1.0
+    return abs(beta)
 
 
 def unsure(alpha: float | str | None = None) -> Teacher:
@@ -52,16 +59,20 @@ def unsure(alpha: float | str | None = None) -> Teacher:
     Raises:
         InputError: if α is not a finite number.
     """
-    given = None if alpha is None or alpha == "" else number(alpha)
-    if given is not None and not math.isfinite(given):
-        raise InputError(f"an unsure teacher is written unsure:ALPHA, not unsure:{alpha}")
+    name = "unsure"
+    given = None
+    if alpha not in (None, ""):
+        given = number(alpha)
+        if not math.isfinite(given):
+            raise InputError(f"an unsure teacher is written unsure:ALPHA, not unsure:{alpha}")
+        name = f"unsure:{given:g}"
     return Teacher(
-        "unsure" if given is None else f"unsure:{given:g}",
-        choose,
+        name,
+        choose_for_all,
         given,
         prepare=draw_noise,
-        resolve=resolve,
-        init=begin,
+        resolve=resolve_unsure,
+        init=possible_beliefs,
         feedback=False,
         needs=("likelihoods",),
     )
