@@ -257,13 +257,15 @@ def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
     rows: Any = m.shape[0]
     if offer.log_base is not None:
         # 1 over the sum of each row, which is n without an offer.
-        rows = jnp.exp(-jax.nn.log_softmax(offer.log_base - offer.cost))
+        log_sums = jax.nn.log_softmax(offer.log_base - offer.cost)
+        rows = jnp.exp(-log_sums)
     close = 10 * jnp.finfo(m.dtype).eps
 
     # The state is (u, the largest error of a row sum, number of iterations).
     def scaled(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         u, _, count = state
-        w = 1 / jnp.matmul(u, m, precision=HIGHEST)
+        column_sums = jnp.matmul(u, m, precision=HIGHEST)
+        w = 1 / column_sums
         row_sums = rows * u * jnp.matmul(m, theta * w, precision=HIGHEST)
         bounded, error = _bounded(u, u / row_sums, row_sums)
         return bounded, error, count + 1

@@ -100,7 +100,8 @@ def steepest(p: Vector, w: Vector, lr: float = 0.0) -> Example:
     # Both signs of (x, y) move w alike, so y = 1. The best x lies on the circle, or inside it.
     x = _critical_on_circle(p, w, lr)
     if lr and w @ w > 0.25:
-        x = np.concatenate([x, [_inside(p, w, lr)]])
+        inside = _inside(p, w, lr)
+        x = np.vstack([x, inside])
     left = 1.0 - x @ w  # (n,)
     v = left[:, None] * x
     gains = v @ p - lr / 2 * np.sum(v**2, axis=1)

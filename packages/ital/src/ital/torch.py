@@ -35,7 +35,7 @@ AT_ONCE = 2**26
 
 
 def model(
-    network: torch.nn.Module,
+    network: Module,
     loss: Loss,
     *,
     name: str | None = None,
@@ -120,7 +120,7 @@ def model(
     return Model(name, lambda x: x, start, outputs, gradients_at, init=OWN)
 
 
-def load(network: torch.nn.Module, params: Params) -> None:
+def load(network: Module, params: Params) -> None:
     """Copy a learner's parameters into the network.
 
     Args:
@@ -239,7 +239,7 @@ def _try_out(name: str, network: Module, row: tuple[int, ...]) -> None:
 
 
 def _call(
-    function: Callable[..., torch.Tensor],
+    function: Callable[..., Tensor],
     shape: tuple[int, ...],
     *arrays: Array,
     vmap_method: str = "broadcast_all",

@@ -144,28 +144,32 @@ def cost(session: Session, every: int) -> Cost:
     axes = numbers.world_axes(program)
     lanes = session.carry.lanes
 
-    # Every function below serves one seed; these are the same functions for all seeds at once.
-    draw_of_seed = functools.partial(draw, program)
-    draw_all = jax.vmap(draw_of_seed, in_axes=(axes, 0))
+    rules = program.rules
+
+    # Every function of the loop serves one seed; these do the same for all seeds at once.
+    draw_all = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))
     step_all = jax.vmap(_step_of_seed(session), in_axes=(axes, 0, 0, 0))
-    measure_of_seed = jax.vmap(program.rules.measure, in_axes=(0, None))
-    measure_all = jax.vmap(measure_of_seed, in_axes=(0, axes.truth))
-    show_all = jax.vmap(program.rules.show, in_axes=(axes.learner, 0))
+    measure_lanes = jax.vmap(rules.measure, in_axes=(0, None))
+    measure_all = jax.vmap(measure_lanes, in_axes=(0, axes.truth))
+    show_all = jax.vmap(rules.show, in_axes=(axes.learner, 0))
 
     keys = jax.vmap(key_of)(numbers.seeds)
     drawn = draw_all(worlds, keys)
     batch = jax.eval_shape(show_all, worlds.learner, drawn.batch)
     step_flops, kernels = _analysed(step_all, worlds, drawn, numbers.lanes, lanes)
     measurement_flops, _ = _analysed(measure_all, lanes.params, worlds.truth)
+    flops = step_flops + measurement_flops / every
 
     # Lanes are read and written, the rest is only read.
     step_bytes = 2 * _bytes(lanes) + _bytes(batch)
     measurement_bytes = _bytes(worlds.truth.test) + _bytes(lanes.params)
+    moved = step_bytes + measurement_bytes / every
+    reach = _bytes(lanes) + _bytes(worlds.learner)
     number = numbers.lanes.lr.size
     return Cost(
-        flops=(step_flops + measurement_flops / every) / number,
-        bytes=(step_bytes + measurement_bytes / every) / number,
-        reach=(_bytes(lanes) + _bytes(worlds.learner)) / number,
+        flops=flops / number,
+        bytes=moved / number,
+        reach=reach / number,
         kernels=kernels,
     )
 

@@ -42,12 +42,13 @@ def transitions(size: int, slip: float = 0.06, death: float = 0.02) -> Array:
     shares = np.full((4, 4), slip)
     np.fill_diagonal(shares, 1 - death - 3 * slip)
     p = np.zeros((4, states, states))
+    last = size - 1
     for row, column in itertools.product(range(size), repeat=2):
         state = row * size + column
         for way, (down, right) in enumerate(WAYS):
             # A wall keeps who walks into it where they are.
-            next_row = np.clip(row + down, 0, size - 1)
-            next_column = np.clip(column + right, 0, size - 1)
+            next_row = np.clip(row + down, 0, last)
+            next_column = np.clip(column + right, 0, last)
             to = next_row * size + next_column
             p[:, state, to] += shares[:, way]
     return p
@@ -102,22 +103,33 @@ class GridObserver(NamedTuple):
     def measure(self, nu: Array, planned: Planned) -> tuple[float, float, float]:
         """Return the distance, the difference of policies and the return."""
         states = np.arange(len(nu))
-        q = plan(self.p, nu, planned).q
-        pi = softmax(q.T).T
-        differences = 0.5 * np.abs(pi - self.policy).sum(axis=0)
+        distance = np.linalg.norm(nu - self.truth)
+        solution = plan(self.p, nu, planned)
+        pi = softmax(solution.q.T).T
+        differences = np.abs(pi - self.policy)
+        policy_tv = 0.5 * differences.sum(axis=0)
         # The return of the greedy policy, undiscounted, solves (I − P)v = Pr.
-        greedy = self.p[np.argmax(pi, axis=0), states]
-        returns = np.linalg.solve(np.eye(len(nu)) - greedy, greedy @ self.truth)
-        return np.linalg.norm(nu - self.truth), differences.mean(), returns.mean()
+        best = np.argmax(pi, axis=0)
+        greedy = self.p[best, states]
+        until_death = np.eye(len(nu)) - greedy
+        returns = np.linalg.solve(until_death, greedy @ self.truth)
+        return distance, policy_tv.mean(), returns.mean()
 
 
-def steps_per_second(world: World, beta: float, lr: float, steps: int, every: int) -> float:
+def steps_per_second(
+    world: World,
+    beta: float,
+    lr: float,
+    steps: int,
+    every: int,
+) -> float:
     """Teach one ITAL learner for ``steps`` steps; return steps per second.
 
     It is measured every ``every`` steps.
     """
-    log_pi = np.asarray(world.teacher.examples.log_policy, float)
-    order = world.teacher.examples.encoding
+    examples = world.teacher.examples
+    log_pi = np.asarray(examples.log_policy, float)
+    order = examples.encoding
     s = len(order)
     p = transitions(round(s**0.5))
     observer = GridObserver(
@@ -128,7 +140,8 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
     # The teacher numbers the states in its own order.
     in_teachers = np.empty(s, int)
     in_teachers[order] = np.arange(s)
-    teachers_p = p[:, in_teachers][:, :, in_teachers]
+    from_states = p[:, in_teachers]
+    teachers_p = from_states[:, :, in_teachers]
     cumulative = np.exp(log_pi).cumsum(axis=0)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
@@ -149,7 +162,8 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         actions = is_below.sum(axis=0).clip(max=3)
 
         # The learner reports its rewards; the teacher plans with them in its own order.
-        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)
+        reported = nu[in_teachers]
+        teachers_plan = plan(teachers_p, reported, teachers_plan)
         losses, g = lessons(teachers_plan, order[states], actions)
         squared_norms = (g**2).sum(axis=1)
         closer = losses + log_pi[actions, states]

@@ -78,28 +78,36 @@ class PoolObserver(NamedTuple):
         alpha = self.x @ nu.T
         accuracy = np.nan
         if self.y.ndim == 1:
-            accuracy = np.mean(alpha.argmax(axis=1) == self.y)
-        loss = self.loss.value(alpha, self.y)
-        return np.linalg.norm(nu - self.target), loss.mean(), accuracy
+            is_right = alpha.argmax(axis=1) == self.y
+            accuracy = is_right.mean()
+        losses = self.loss.value(alpha, self.y)
+        distance = np.linalg.norm(nu - self.target)
+        return distance, losses.mean(), accuracy
 
 
 def steps_per_second(
-    loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int
+    loss: NumpyLoss,
+    world: World,
+    beta: float,
+    lr: float,
+    steps: int,
+    every: int,
 ) -> float:
     """Teach one ITAL learner for ``steps`` steps; return steps per second.
 
     It computes each line of Algorithm 1 in order, in NumPy's default float64, and measures every
     ``every`` steps.
     """
-    x_learner = np.asarray(world.learner.x.x, float)
-    x_teacher = np.asarray(world.teacher.examples.x.x, float)
-    y_all = world.learner.labels
-    omega = np.asarray(world.teacher.target, float)
+    learner, teacher, truth = world
+    x_learner = np.asarray(learner.x.x, float)
+    x_teacher = np.asarray(teacher.examples.x.x, float)
+    y_all = learner.labels
+    omega = np.asarray(teacher.target, float)
     observer = PoolObserver(
         loss,
-        target=np.asarray(world.truth.target, float),
-        x=np.asarray(world.truth.test.x.x, float),
-        y=world.truth.test.labels,
+        target=np.asarray(truth.target, float),
+        x=np.asarray(truth.test.x.x, float),
+        y=truth.test.labels,
     )
     rng = np.random.default_rng(0)
     nu = rng.uniform(-1, 1, observer.target.shape)
@@ -117,7 +125,8 @@ def steps_per_second(
         r = loss.derivative(alpha, y)
         r_norms = (r**2).sum(axis=1)
         z_norms = (z**2).sum(axis=1)
-        closer = losses - loss.value(z @ omega.T, y)
+        target_losses = loss.value(z @ omega.T, y)
+        closer = losses - target_losses
         volumes = teaching_volumes(lr, r_norms * z_norms, closer)
         c = np.argmax(volumes)
 
@@ -128,7 +137,8 @@ def steps_per_second(
         alpha = x @ guess.T
         x_norms = (x**2).sum(axis=1)
         closer = losses - loss.value(alpha, y)
-        q = softmax(beta * teaching_volumes(lr, r_norms * x_norms, closer))
+        imagined = teaching_volumes(lr, r_norms * x_norms, closer)
+        q = softmax(beta * imagined)
         r = loss.derivative(alpha, y)
         expected = (q[:, None] * r).T @ x
         awareness = np.outer(r[c], chosen_x) - expected

@@ -260,7 +260,8 @@ class _GridMoves:
         """Return Pv for the diagonals of P."""
         stays, *around = diagonals
         read = [weight * self._beside(v, way) for way, weight in enumerate(around)]
-        return functools.reduce(jnp.add, read, stays * v)
+        own = stays * v
+        return functools.reduce(jnp.add, read, own)
 
 
 def _moves_on_grid(
@@ -310,8 +311,9 @@ def numbered(rows: int, columns: int, walls: Sequence[Cell]) -> np.ndarray:
     is_free = np.ones((rows, columns), bool)
     for cell in walls:
         is_free[_checked_cell(cell, is_free)] = False
-    up_to_here = np.cumsum(is_free).reshape(is_free.shape)
-    return np.where(is_free, up_to_here - 1, -1)
+    number = np.full((rows, columns), -1)
+    number[is_free] = np.arange(is_free.sum())
+    return number
 
 
 def _checked_cell(cell: Cell, grid: np.ndarray) -> Cell:
@@ -337,14 +339,16 @@ def _straight_moves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where each straight move bumps into something, and where it leads to, each (4, S)."""
     # A fence of walls around the grid, so that each cell has four neighbours.
     fenced = np.pad(number, 1, constant_values=-1)
-    above = fenced[:-2, 1:-1]
-    below = fenced[2:, 1:-1]
-    left = fenced[1:-1, :-2]
-    right = fenced[1:-1, 2:]
-    is_free = number >= 0
+    above = np.roll(fenced, 1, axis=0)
+    below = np.roll(fenced, -1, axis=0)
+    left = np.roll(fenced, 1, axis=1)
+    right = np.roll(fenced, -1, axis=1)
+    is_free = fenced >= 0
+    itself = fenced[is_free]  # (S,)
     neighbours = np.stack([side[is_free] for side in (above, below, left, right)])
     bumps = neighbours < 0
-    return bumps, np.where(bumps, number[is_free], neighbours).astype(np.int32)
+    towards = np.where(bumps, itself, neighbours)
+    return bumps, towards.astype(np.int32)
 
 
 def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
@@ -370,9 +374,11 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
         I − P is diagonally dominant, so the pivot is never small and no rows are exchanged.
         """
         is_pivot = cells == k
-        row = jnp.where(is_pivot, 1.0, block[k]) / block[k, k]
+        row = jnp.where(is_pivot, 1.0, block[k])
+        row = row / block[k, k]
         column = block[:, k, None]
-        others = jnp.where(is_pivot, 0.0, block) - column * row
+        others = jnp.where(is_pivot, 0.0, block)
+        others = others - column * row
         return jnp.where(is_pivot[:, None], row, others)
 
     def down(above: tuple[Array, Array], row: tuple[list[Array], Array]) -> tuple[Any, Any]:
@@ -380,11 +386,9 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
         passed_on, solved = above
         diagonals_of_row, b = row
         stays, from_above, from_below, left, right = diagonals_of_row
-        within = (
-            identity * (1 - stays)
-            - jnp.roll(identity, 1, 1) * left
-            - jnp.roll(identity, -1, 1) * right
-        )
+        to_left = jnp.roll(identity, 1, 1) * left
+        to_right = jnp.roll(identity, -1, 1) * right
+        within = identity * (1 - stays) - to_left - to_right
         remaining = within - passed_on * from_above
         inverse = jax.lax.fori_loop(0, size, pivot, remaining)
         known = b + from_above * solved
@@ -471,7 +475,14 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         from_state = table()[:, state]  # (A, S)
         return jnp.einsum("a,at->t", weights, from_state, precision=HIGHEST)
 
-    return Dynamics(states, actions, expect, leave, largest, is_even)
+    return Dynamics(
+        states=states,
+        actions=actions,
+        expect=expect,
+        leave=leave,
+        survival=largest,
+        even=is_even,
+    )
 
 
 def _check_probabilities(p: np.ndarray) -> None:
@@ -515,7 +526,8 @@ def _sparse(
         return jnp.asarray(lists, jnp.result_type(float))
 
     def expect(u: Array) -> Array:
-        return jnp.sum(probabilities(leads) * u[successors], axis=-1)
+        products = probabilities(leads) * u[successors]
+        return jnp.sum(products, axis=-1)
 
     def leave(state: Array, weights: Array) -> Array:
         from_state = probabilities(leads)[:, state]  # (A, degree)
@@ -525,18 +537,31 @@ def _sparse(
         return nowhere.at[reached].add(ways)
 
     def walk(weights: Array) -> tuple[Operator, Operator]:
-        going = jnp.sum(weights[..., None] * probabilities(leads), axis=0)
-        coming = jnp.sum(weights[:, predecessors] * probabilities(comes), axis=0)
+        by_action = weights[..., None] * probabilities(leads)  # (A, S, degree)
+        going = jnp.sum(by_action, axis=0)
+        by_action = weights[:, predecessors] * probabilities(comes)
+        coming = jnp.sum(by_action, axis=0)
 
         def ahead(v: Array) -> Array:
-            return jnp.sum(going * v[..., successors], axis=-1)
+            products = going * v[..., successors]
+            return jnp.sum(products, axis=-1)
 
         def back(v: Array) -> Array:
-            return jnp.sum(coming * v[..., predecessors], axis=-1)
+            products = coming * v[..., predecessors]
+            return jnp.sum(products, axis=-1)
 
         return ahead, back
 
-    return Dynamics(states, len(p), expect, leave, survival, even, walk, degree=3 * degree)
+    return Dynamics(
+        states=states,
+        actions=len(p),
+        expect=expect,
+        leave=leave,
+        survival=survival,
+        even=even,
+        walk=walk,
+        degree=3 * degree,
+    )
 
 
 def _linked_states(is_linked: np.ndarray, degree: int) -> np.ndarray:

@@ -19,6 +19,8 @@ from ital.errors import InputError
 from ital.mdp._dynamics import Dynamics, following, real, tabular
 from ital.tools.platform import double_precision
 
+Array = np.ndarray
+
 EQUAL = 1e-6  # normals that differ by less are one; float32 tables are this exact
 MOST_ROUNDS = 1000
 THINNED = 20  # moves of hit-and-run between two samples
@@ -39,12 +41,12 @@ class Cover(NamedTuple):
         candidates: the trajectories that could have been shown.
     """
 
-    demonstrations: list[np.ndarray]
-    constraints: np.ndarray
-    policy: np.ndarray
-    optimal: np.ndarray
-    normals: np.ndarray
-    candidates: list[np.ndarray]
+    demonstrations: list[Array]
+    constraints: Array
+    policy: Array
+    optimal: Array
+    normals: Array
+    candidates: list[Array]
 
 
 def set_cover(
@@ -117,7 +119,7 @@ def _checked_reward(
     features: ArrayLike | None,
     weights: ArrayLike,
     states: int,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """Return the features (S, d) and their weights (d,); raise InputError if they do not fit."""
     encoded = np.eye(states)
     if features is not None:
@@ -132,17 +134,22 @@ def _checked_reward(
     return encoded, target
 
 
-def _checked_starts(starts: Sequence[int] | None, states: int) -> np.ndarray:
+def _checked_starts(starts: Sequence[int] | None, states: int) -> Array:
     """Return the distinct states in which trajectories start, in order."""
     if starts is None:
         return np.arange(states)
     distinct = np.unique(np.asarray(starts, int))
-    if not len(distinct) or distinct[0] < 0 or distinct[-1] >= states:
-        raise InputError(f"starts must be states from 0 to {states - 1}, at least one")
+    last = states - 1
+    if not len(distinct) or distinct.min() < 0 or distinct.max() > last:
+        raise InputError(f"starts must be states from 0 to {last}, at least one")
     return distinct
 
 
-def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float) -> np.ndarray:
+def optimal_policy(
+    transitions: Array,
+    reward: Array,
+    discount: float,
+) -> Array:
     """Find the best action of every state, by policy iteration; of equally good ones the first.
 
     Args:
@@ -170,11 +177,11 @@ def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float)
 
 
 def feature_counts(
-    transitions: np.ndarray,
-    features: np.ndarray,
-    policy: np.ndarray,
+    transitions: Array,
+    features: Array,
+    policy: Array,
     discount: float,
-) -> np.ndarray:
+) -> Array:
     """Return μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))].
 
     These are the expected features after an action, then following a policy.
@@ -196,7 +203,7 @@ def feature_counts(
     return transitions @ (features + discount * ahead)
 
 
-def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def optimal_actions(counts: Array, weights: Array) -> Array:
     """Tell which actions are optimal: all whose ⟨w, μ⟩ differs from the best only by rounding.
 
     Args:
@@ -212,7 +219,7 @@ def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return q >= q.max(axis=0) - EQUAL * scale
 
 
-def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
+def half_spaces(counts: Array, optimal: Array) -> Array:
     """Return the unit normals of μ(s,a) − μ(s,b).
 
     Rewards for which the actions a are optimal have no negative product with them.
@@ -235,7 +242,7 @@ def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
     return np.where(lengths > EQUAL, units, 0.0)
 
 
-def irredundant(normals: np.ndarray) -> np.ndarray:
+def irredundant(normals: Array) -> Array:
     """Return the half-spaces that bound a cone.
 
     Zeros and duplicates do not, nor those that follow from the others. n follows from the others if
@@ -268,13 +275,13 @@ def irredundant(normals: np.ndarray) -> np.ndarray:
 
 
 def trajectories(
-    transitions: np.ndarray,
-    optimal: np.ndarray,
+    transitions: Array,
+    optimal: Array,
     length: int,
-    starts: Sequence[int] | np.ndarray | None = None,
+    starts: Sequence[int] | Array | None = None,
     rollouts: int = 1,
     seed: int = 0,
-) -> list[np.ndarray]:
+) -> list[Array]:
     """Draw different trajectories of optimal actions, from each start with each optimal action.
 
     Where several actions are optimal, later steps take one of them at random.
@@ -292,7 +299,7 @@ def trajectories(
         States and actions in two columns, each (H, 2).
     """
     rng = np.random.default_rng(seed)
-    paths: dict[bytes, np.ndarray] = {}  # by content, so that equal ones are one
+    paths: dict[bytes, Array] = {}  # by content, so that equal ones are one
     states = optimal.shape[1]
     if starts is None:
         starts = np.arange(states)
@@ -307,12 +314,12 @@ def trajectories(
 
 def _rollout(
     rng: np.random.Generator,
-    transitions: np.ndarray,
-    optimal: np.ndarray,
+    transitions: Array,
+    optimal: Array,
     length: int,
     state: int,
     action: int,
-) -> np.ndarray:
+) -> Array:
     """Draw one trajectory that begins with a given action (H, 2)."""
     states = optimal.shape[1]
     path = [(state, action)]
@@ -330,7 +337,7 @@ def _rollout(
     return np.array(path)
 
 
-def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.ndarray:
+def revealed(normals: Array, demonstrations: Sequence[Array]) -> Array:
     """Return the half-spaces that demonstrations reveal: those of the actions shown.
 
     Args:
@@ -347,7 +354,7 @@ def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.nd
     return np.array(of_shown).reshape(-1, dim)
 
 
-def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+def rewards_within(normals: Array, count: int, seed: int = 0) -> Array:
     """Sample weights uniformly from a cone, as far as it lies in the unit ball, by hit-and-run.
 
     A cone that equalities make flat is sampled in the subspace that they leave.
@@ -379,10 +386,10 @@ def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray
 
 
 def _moved_along_a_line(
-    w: np.ndarray,
-    normals: np.ndarray,
+    w: Array,
+    normals: Array,
     rng: np.random.Generator,
-) -> np.ndarray:
+) -> Array:
     """Move along a random line through w, to any point within the ball and the half-spaces."""
     gauss = rng.normal(size=len(w))
     v = gauss / np.linalg.norm(gauss)
@@ -399,28 +406,33 @@ def _moved_along_a_line(
     return w + rng.uniform(low, high) * v
 
 
-def _rewards_within_flat(normals: np.ndarray, count: int, seed: int) -> np.ndarray:
+def _rewards_within_flat(normals: Array, count: int, seed: int) -> Array:
     """Sample from a cone without an inside, in the subspace that its equalities leave."""
     is_equality = np.array([_is_equality(normal, normals) for normal in normals])
-    _, lengths, directions = np.linalg.svd(normals[is_equality])
-    rank = int(np.sum(lengths > EQUAL))
+    equalities = normals[is_equality]
+    inequalities = normals[~is_equality]
+    _, lengths, directions = np.linalg.svd(equalities)
+    # Directions beyond the rank are orthogonal to all equalities.
+    rank = np.count_nonzero(lengths > EQUAL)
     basis = directions[rank:]
     if not len(basis):
         raise InputError("only the reward 0 agrees with these half-spaces")
-    inside = normals[~is_equality] @ basis.T
+    inside = inequalities @ basis.T
     inside /= np.linalg.norm(inside, axis=1, keepdims=True)
     in_subspace = rewards_within(inside, count, seed)
     return in_subspace @ basis
 
 
-def _ends_in_ball(w: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+def _ends_in_ball(w: Array, v: Array) -> tuple[float, float]:
     """Return the x with ‖w + xv‖ = 1 for a unit vector v."""
+    # The roots of x² + 2⟨w,v⟩x + ‖w‖² − 1.
     middle = -float(w @ v)
-    half = math.sqrt(middle**2 + 1 - w @ w)
+    discriminant = middle**2 + 1 - w @ w
+    half = math.sqrt(discriminant)
     return middle - half, middle + half
 
 
-def _deepest(normals: np.ndarray) -> tuple[np.ndarray, float]:
+def _deepest(normals: Array) -> tuple[Array, float]:
     """Return the point of the unit cube that is deepest within half-spaces, and how deep."""
     from scipy.optimize import linprog
 
@@ -439,7 +451,7 @@ def _deepest(normals: np.ndarray) -> tuple[np.ndarray, float]:
     return np.array(deepest), float(depth)
 
 
-def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
+def _is_equality(normal: Array, normals: Array) -> bool:
     """Tell whether no point of a cone is within a half-space, only on its boundary."""
     from scipy.optimize import linprog
 
@@ -452,7 +464,7 @@ def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
     return -furthest.fun < EQUAL
 
 
-def table(dynamics: Dynamics) -> np.ndarray:
+def table(dynamics: Dynamics) -> Array:
     """Return the transitions of any dynamics as a table, for instance of a grid.
 
     Args:
@@ -469,10 +481,10 @@ def table(dynamics: Dynamics) -> np.ndarray:
         return np.stack([np.asarray(p, float) for p in by_action])
 
 
-def _distinct(normals: np.ndarray) -> list[np.ndarray]:
+def _distinct(normals: Array) -> list[Array]:
     """Return the rows that are neither zero nor equal to an earlier one."""
     dim = normals.shape[-1]
-    kept: list[np.ndarray] = []
+    kept: list[Array] = []
     for normal in normals.reshape(-1, dim):
         if not np.any(normal):
             continue
@@ -482,7 +494,7 @@ def _distinct(normals: np.ndarray) -> list[np.ndarray]:
     return kept
 
 
-def _matches(normals: np.ndarray, among: np.ndarray) -> np.ndarray:
+def _matches(normals: Array, among: Array) -> Array:
     """Tell whether each normal is among the others."""
     differences = np.abs(normals[:, None] - among)
     largest_differences = np.max(differences, axis=-1)
@@ -490,17 +502,17 @@ def _matches(normals: np.ndarray, among: np.ndarray) -> np.ndarray:
 
 
 def _covering(
-    candidates: list[np.ndarray],
-    normals: np.ndarray,
-    constraints: np.ndarray,
-) -> list[np.ndarray]:
+    candidates: list[Array],
+    normals: Array,
+    constraints: Array,
+) -> list[Array]:
     """Return few of the candidates that reveal all constraints (m, d) together."""
     # Whether each candidate reveals each constraint (candidates, m).
     reveals = np.array([_matches(constraints, revealed(normals, [one])) for one in candidates])
     return [candidates[i] for i in _greedy_cover(reveals)]
 
 
-def _greedy_cover(reveals: np.ndarray) -> list[int]:
+def _greedy_cover(reveals: Array) -> list[int]:
     """Return rows that together hold every column: always the one with most that are missing."""
     chosen: list[int] = []
     is_missing = np.ones(reveals.shape[1], bool)

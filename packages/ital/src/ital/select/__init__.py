@@ -192,9 +192,16 @@ def choice_loss(
             "a choice is needed for each row of losses: "
             f"chosen {tuple(indices.shape)}, losses {tuple(scores.shape)}"
         )
+    return _plackett_luce(scores, indices, device)
+
+
+def _plackett_luce(scores: Array, indices: Array, device: Any) -> Array:
+    """Return −log P of an ordered choice (…, k): one softmax after the other among those left."""
+    xp = arrays.array_namespace(scores)
+    places = xp.arange(scores.shape[-1], device=device)
     # Whether an example is taken at a place of the choice, and whether it is still left there:
     # not chosen at an earlier place, each (…, k, N).
-    is_taken = indices[..., None] == xp.arange(scores.shape[-1], device=device)
+    is_taken = indices[..., None] == places
     times = xp.astype(is_taken, xp.int32)
     times_before = xp.cumulative_sum(times, axis=-2) - times
     is_left = times_before == 0

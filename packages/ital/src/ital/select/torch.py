@@ -16,12 +16,14 @@ from ital.tools.checks import install
 
 try:
     import torch
-    from torch.utils.data import DataLoader, Dataset
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.utils.data import DataLoader, Dataset, Subset
 except ImportError as error:
     raise InputError(f"selection in PyTorch needs {error.name}: {install('ital[torch]')}") from None
 
-Loss = Callable[[torch.Tensor, Any], torch.Tensor]  # (outputs, labels) → one loss per example
-Norms = Callable[[torch.Tensor, Any], torch.Tensor]  # (outputs, labels) → ‖gᵢ‖² of every example
+Loss = Callable[[Tensor, Any], Tensor]  # (outputs, labels) → one loss per example
+Norms = Callable[[Tensor, Any], Tensor]  # (outputs, labels) → ‖gᵢ‖² of every example
 
 
 class ChosenBatch(NamedTuple):
@@ -38,13 +40,13 @@ class ChosenBatch(NamedTuple):
         losses: losses of the whole large batch before the step (N,).
     """
 
-    x: torch.Tensor
-    y: torch.Tensor
-    indices: torch.Tensor
-    scores: torch.Tensor
-    large: tuple[torch.Tensor, torch.Tensor]
-    places: torch.Tensor
-    losses: torch.Tensor
+    x: Tensor
+    y: Tensor
+    indices: Tensor
+    scores: Tensor
+    large: tuple[Tensor, Tensor]
+    places: Tensor
+    losses: Tensor
 
 
 class Indexed(Dataset[Any]):  # type: ignore[misc]  # PyTorch is not checked
@@ -101,8 +103,8 @@ class TeachingLoader:
     def __init__(  # noqa: PLR0913
         self,
         loader: DataLoader[Any],
-        model: torch.nn.Module,
-        reference: torch.nn.Module | torch.Tensor | np.ndarray,
+        model: Module,
+        reference: Module | Tensor | np.ndarray,
         k: int,
         *,
         loss: Loss | None = None,
@@ -112,7 +114,7 @@ class TeachingLoader:
         seed: int = 0,
         autocast: torch.dtype | None = None,
         every: int = 1,
-        scorer: torch.nn.Module | None = None,
+        scorer: Module | None = None,
         on_nan: str = "refuse",
     ) -> None:
         if not isinstance(loader, DataLoader):
@@ -142,7 +144,7 @@ class TeachingLoader:
         self.on_nan = on_nan
         self._rng = np.random.default_rng(seed)
         self._done = 0  # batches that this epoch has yielded
-        self._places: torch.Tensor | None = None  # the choice from the large batch of the last one
+        self._places: Tensor | None = None  # the choice from the large batch of the last one
         # Global randomness of the loader: its order without a generator, the seeds of its workers,
         # random transforms.
         self._own_state = torch.Generator().manual_seed(seed).get_state()
@@ -211,7 +213,7 @@ class TeachingLoader:
             self._own_state = torch.get_rng_state()
             torch.set_rng_state(outside)
 
-    def _scored(self, batch: Sequence[Any], places: torch.Tensor | None) -> "_Scored":
+    def _scored(self, batch: Sequence[Any], places: Tensor | None) -> "_Scored":
         """Score a large batch and choose from it.
 
         ``places`` is a choice made before an interruption.
@@ -222,7 +224,8 @@ class TeachingLoader:
         norms = None
         if self.squared_norms is not None:
             norms = self.squared_norms(outputs.float(), y)
-        indices = rows[0] if rows else None
+        # A loader of pairs does not say which rows they are.
+        indices = next(iter(rows), None)
         reference_losses = self._reference_losses(x, y, indices)
         scores = select.volumes(losses, reference_losses, norms, self.lr)
         if places is None:
@@ -232,30 +235,33 @@ class TeachingLoader:
 
     def _reference_losses(
         self,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        indices: torch.Tensor | None,
-    ) -> torch.Tensor:
+        x: Tensor,
+        y: Tensor,
+        indices: Tensor | None,
+    ) -> Tensor:
         """Return the reference's losses of a large batch, computed now or before."""
-        if isinstance(self.reference, torch.nn.Module):
+        if isinstance(self.reference, Module):
             losses, _ = self._losses(self.reference, x, y)
             return losses
         if indices is None:
             raise InputError(
                 "precomputed reference losses need rows (x, y, index): wrap the dataset in Indexed"
             )
-        return self.reference[indices.to(self.reference.device)].to(x.device)
+        # Losses of a large dataset may lie in another memory than the batch.
+        at_reference = indices.to(self.reference.device)
+        return self.reference[at_reference].to(x.device)
 
     def _losses(
         self,
-        network: torch.nn.Module,
-        x: torch.Tensor,
-        y: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        network: Module,
+        x: Tensor,
+        y: Tensor,
+    ) -> tuple[Tensor, Tensor]:
         """Return a network's losses and outputs."""
         with _scoring(network, x.device, self.autocast):
             outputs = network(x)
-            return self.loss(outputs.float(), y), outputs
+            losses = self.loss(outputs.float(), y)
+        return losses, outputs
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must keep, so that training resumes with the same choices.
@@ -299,14 +305,14 @@ class _Scored(NamedTuple):
         places: the chosen places in the large batch, the first choice first.
     """
 
-    x: torch.Tensor
-    y: torch.Tensor
-    rows: torch.Tensor | None
-    scores: torch.Tensor
-    losses: torch.Tensor
-    places: torch.Tensor
+    x: Tensor
+    y: Tensor
+    rows: Tensor | None
+    scores: Tensor
+    losses: Tensor
+    places: Tensor
 
-    def chosen(self, places: torch.Tensor) -> ChosenBatch:
+    def chosen(self, places: Tensor) -> ChosenBatch:
         """Return the examples at some of the places."""
         indices = places
         if self.rows is not None:
@@ -324,7 +330,7 @@ class _Scored(NamedTuple):
 
 def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
     """Raise InputError for reference losses that do not cover the dataset."""
-    if isinstance(reference, torch.nn.Module) or not hasattr(loader.dataset, "__len__"):
+    if isinstance(reference, Module) or not hasattr(loader.dataset, "__len__"):
         return
     rows = len(loader.dataset)
     if len(reference) != rows:
@@ -334,7 +340,7 @@ def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
 
 
 def precompute_reference(
-    model: torch.nn.Module,
+    model: Module,
     dataset: Any,
     file: str | os.PathLike[str],
     *,
@@ -342,7 +348,7 @@ def precompute_reference(
     batch_size: int = 1024,
     workers: int = 0,
     autocast: torch.dtype | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Compute the reference model's loss on every row of a dataset, once, and keep it in a file.
 
     An interrupted computation resumes where it stopped. A finished file is read, not computed
@@ -373,10 +379,12 @@ def precompute_reference(
         "precision": str(autocast or torch.float32),
     }
     done = _done_before(path, note, belongs_to)
-    mode = "r+" if done else "w+"
+    mode = "w+"
+    if done:
+        mode = "r+"
     kept = np.lib.format.open_memmap(path, mode, np.float32, (count,))
     if done < count:
-        rest = torch.utils.data.Subset(dataset, range(done, count))
+        rest = Subset(dataset, range(done, count))
         for losses in _losses_of(model, rest, loss, batch_size, workers, autocast):
             last = done + len(losses)
             if not np.isfinite(losses).all():
@@ -385,14 +393,19 @@ def precompute_reference(
             # The losses are on disk before the note says so: an interruption loses no row.
             kept.flush()
             done = last
-            part = note.with_suffix(".part")
-            part.write_text(json.dumps(belongs_to | {"done": done}), encoding="utf-8")
-            part.replace(note)
+            _write_note(note, belongs_to | {"done": done})
     return torch.from_numpy(np.array(kept))
 
 
+def _write_note(note: Path, content: dict[str, Any]) -> None:
+    """Write how far a file of losses is; an interruption leaves the old note or the new one."""
+    part = note.with_suffix(".part")
+    part.write_text(json.dumps(content), encoding="utf-8")
+    part.replace(note)
+
+
 def cross_reference(
-    train: Callable[[Any], torch.nn.Module],
+    train: Callable[[Any], Module],
     dataset: Any,
     *,
     seed: int = 0,
@@ -400,7 +413,7 @@ def cross_reference(
     batch_size: int = 1024,
     workers: int = 0,
     autocast: torch.dtype | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Compute reference losses without trusted rows.
 
     Each half of the dataset is judged by a model trained on the other half. No model judges a row
@@ -430,12 +443,13 @@ def cross_reference(
     if count < 2:
         raise InputError(f"two halves need at least two rows, and the dataset has {count}")
     order = np.random.default_rng(seed).permutation(count)
-    one_half = np.sort(order[: count // 2])
-    other_half = np.sort(order[count // 2 :])
+    middle = count // 2
+    one_half = np.sort(order[:middle])
+    other_half = np.sort(order[middle:])
     found = np.empty(count, np.float32)
     for learned, judged in ((one_half, other_half), (other_half, one_half)):
-        model = train(torch.utils.data.Subset(dataset, learned.tolist()))
-        rows = torch.utils.data.Subset(dataset, judged.tolist())
+        model = train(Subset(dataset, learned.tolist()))
+        rows = Subset(dataset, judged.tolist())
         parts = _losses_of(model, rows, loss, batch_size, workers, autocast)
         found[judged] = np.concatenate(list(parts))
     faults = np.flatnonzero(~np.isfinite(found))
@@ -445,7 +459,7 @@ def cross_reference(
 
 
 def _losses_of(
-    model: torch.nn.Module,
+    model: Module,
     dataset: Any,
     loss: Loss | None,
     batch_size: int,
@@ -460,7 +474,12 @@ def _losses_of(
     loss = loss or _cross_entropy
     # A DataLoader without a generator of its own draws a seed from the global one, even if it does
     # not shuffle.
-    loader = DataLoader(dataset, batch_size, num_workers=workers, generator=torch.Generator())
+    loader = DataLoader(
+        dataset,
+        batch_size,
+        num_workers=workers,
+        generator=torch.Generator(),
+    )
     for x, y in loader:
         with _scoring(model, device, autocast):
             outputs = model(x.to(device)).float()
@@ -479,14 +498,14 @@ def _done_before(path: Path, note: Path, belongs_to: dict[str, Any]) -> int:
     before = json.loads(note.read_text(encoding="utf-8"))
     done = before.pop("done", 0)
     if before != belongs_to:
-        differs = next(name for name in belongs_to if before.get(name) != belongs_to[name])
+        differing = [name for name, value in belongs_to.items() if before.get(name) != value]
         raise InputError(
-            f"{path} was computed with another {differs}: remove it, or give another file"
+            f"{path} was computed with another {differing[0]}: remove it, or give another file"
         )
     return int(done)
 
 
-def _fingerprint(model: torch.nn.Module) -> str:
+def _fingerprint(model: Module) -> str:
     """Return a checksum of a model's weights; the same for a compiled one."""
     digest = hashlib.sha256()
     for name, value in model.state_dict().items():
@@ -496,14 +515,16 @@ def _fingerprint(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _cross_entropy(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def _cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
     """Return the cross-entropy of each example (N,)."""
     return torch.nn.functional.cross_entropy(outputs, labels, reduction="none")
 
 
 @contextlib.contextmanager
 def _scoring(
-    network: torch.nn.Module, device: torch.device, autocast: torch.dtype | None
+    network: Module,
+    device: torch.device,
+    autocast: torch.dtype | None,
 ) -> Iterator[None]:
     """Compute without gradients in evaluation mode; then return the network to its mode."""
     training = network.training
