@@ -141,7 +141,8 @@ def _as_powers(u: Vector) -> np.ndarray:
 def _inside(p: Vector, w: Vector, lr: float) -> Vector:
     """Return the best x inside the circle: there wᵀx = 1/2, so that v = x/2 moves on a line."""
     squared = w @ w
-    across = np.array([-w[1], w[0]])
+    w_x, w_y = w
+    across = np.array([-w_y, w_x])
     # How far across w the line reaches before ‖x‖ = 1.
     most = math.sqrt(1.0 - 0.25 / squared) / math.sqrt(squared)
     best = 2 * (p @ across) / (lr * squared)
@@ -381,16 +382,21 @@ def _shot(
         dense_output=True,
     )
     last = found.y[:, -1]
-    gap_x, gap_y = target - last[:2]
-    along_x, along_y, *_ = flow(0.0, last)
-    # The cross product of the unit direction and the gap: positive on the left of the path.
-    miss = (along_x * gap_y - along_y * gap_x) / math.hypot(along_x, along_y)
+    along, _ = np.split(flow(0.0, last), 2)
+    missed_by = _missed_on_the_left(along, target - last[:2])
 
     def at(time: float) -> tuple[Vector, Vector]:
         both = found.sol(time)
         return both[:2], both[2:]
 
-    return Extremal(float(found.t[-1]), at), miss
+    return Extremal(float(found.t[-1]), at), missed_by
+
+
+def _missed_on_the_left(along: Vector, gap: Vector) -> float:
+    """Return the cross product of the unit direction of a path and the gap to the target."""
+    along_x, along_y = along
+    gap_x, gap_y = gap
+    return (along_x * gap_y - along_y * gap_x) / math.hypot(along_x, along_y)
 
 
 def _towards(w: Vector, target: Vector, lr: float) -> tuple[Example, bool]:

@@ -141,6 +141,7 @@ def differentiable(
 
             second = jax.hessian(total)(flat)  # (D, D)
             eigenvalues, directions = jnp.linalg.eigh(second)
+            # Directions in which the loss bends down get no curvature.
             positive = directions * jnp.maximum(eigenvalues, 0.0)
             return jnp.matmul(positive, directions.T, precision="highest")
 

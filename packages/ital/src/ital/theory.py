@@ -343,15 +343,8 @@ def corollary_premises(
 
         with_target = jax.tree.map(_appended, params, target)
         keys = jax.random.split(pool_key, pools)
-        radii, loss_slopes, norm_slopes, missed, not_convex = jax.lax.map(on_pool, keys)
-        loss_slope = jnp.max(loss_slopes)
-        norm_slope = jnp.max(norm_slopes)
-        radius = jnp.mean(radii)
-        error = error_allowed(steps, lr, loss_slope, norm_slope, radius)
-        relative_error = error / start_squared
-        relative_missed = steps * jnp.mean(missed) / start_squared
-        violations = jnp.mean(not_convex)
-        return loss_slope, norm_slope, radius, relative_error, relative_missed, violations
+        by_pool = jax.lax.map(on_pool, keys)
+        return _over_pools(steps, lr, start_squared, *by_pool)
 
     # In the order of the fields.
     return Premises(*map(float, estimates(world)))
@@ -455,6 +448,27 @@ def _judged(
     loss_slope = lipschitz(losses, apart)
     norm_slope = lipschitz(squared_norms, apart)
     return loss_slope, norm_slope, missed, not_convex
+
+
+def _over_pools(
+    steps: int,
+    lr: float,
+    start_squared: Array,
+    radii: Array,
+    loss_slopes: Array,
+    norm_slopes: Array,
+    missed: Array,
+    not_convex: Array,
+) -> tuple[Array, ...]:
+    """Return the fields of :class:`Premises`, in their order, from what each pool shows."""
+    loss_slope = jnp.max(loss_slopes)
+    norm_slope = jnp.max(norm_slopes)
+    radius = jnp.mean(radii)
+    error = error_allowed(steps, lr, loss_slope, norm_slope, radius)
+    relative_error = error / start_squared
+    relative_missed = steps * jnp.mean(missed) / start_squared
+    violations = jnp.mean(not_convex)
+    return loss_slope, norm_slope, radius, relative_error, relative_missed, violations
 
 
 def _distances(views: Any, drawn: Any, size: int) -> Array:

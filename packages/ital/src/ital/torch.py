@@ -102,22 +102,27 @@ def model(
         # (B, P): unlike a linear model's, these gradients are materialised.
         shape = (len(x), params.shape[-1])
         per_example = _call(pull_back, shape, params, x, residuals)
-
-        def inner(v: Any) -> Array:
-            return jnp.matmul(per_example, v, precision=HIGHEST)
-
-        def weighted_sum(w: Any) -> Array:
-            weights = w.astype(per_example.dtype)
-            return jnp.matmul(weights, per_example, precision=HIGHEST)
-
-        return Gradients(
-            losses=loss.value(alpha, y),
-            squared_norms=jnp.sum(per_example**2, axis=-1),
-            inner=inner,
-            weighted_sum=weighted_sum,
-        )
+        return _from_rows(loss.value(alpha, y), per_example)
 
     return Model(name, lambda x: x, start, outputs, gradients_at, init=OWN)
+
+
+def _from_rows(losses: Array, per_example: Array) -> Gradients:
+    """Return the three operations on gradients that are rows of a matrix (B, P)."""
+
+    def inner(v: Any) -> Array:
+        return jnp.matmul(per_example, v, precision=HIGHEST)
+
+    def weighted_sum(w: Any) -> Array:
+        weights = w.astype(per_example.dtype)
+        return jnp.matmul(weights, per_example, precision=HIGHEST)
+
+    return Gradients(
+        losses=losses,
+        squared_norms=jnp.sum(per_example**2, axis=-1),
+        inner=inner,
+        weighted_sum=weighted_sum,
+    )
 
 
 def load(network: Module, params: Params) -> None:

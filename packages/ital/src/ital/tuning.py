@@ -374,10 +374,11 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
 
 def _is_edge(grid: "xr.Dataset", axis: str, place: Mapping[str, Any]) -> bool:
     """Tell whether a setting lies at an end of the values of an axis that were tried beside it."""
-    others = {name: value for name, value in place.items() if name != axis}
-    was_run = ran(grid).sel(others)
-    tried = grid[axis].values[was_run.values]
-    return place[axis] in (tried[0], tried[-1])
+    others = dict(place)
+    value = others.pop(axis)
+    was_run = ran(grid).sel(others).values
+    tried = grid[axis].values[was_run]
+    return value in (tried[0], tried[-1])
 
 
 def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":

@@ -117,10 +117,10 @@ def _basis(matrix: np.ndarray) -> np.ndarray:
 
 def _tolerance(matrix: np.ndarray) -> float:
     """Return the relative size of a singular value that rounding of the entries may cause."""
-    eps = np.finfo(np.float64).eps
+    eps = float(np.finfo(np.float64).eps)
     if matrix.dtype == np.float32:
-        eps = np.finfo(np.float32).eps
-    return float(min(matrix.shape) * eps)
+        eps = float(np.finfo(np.float32).eps)
+    return min(matrix.shape) * eps
 
 
 __all__ = ["feature_risk", "kernel_risk", "pool_risk"]

@@ -99,7 +99,8 @@ def _time(session: Session) -> tuple[float, float]:
         began = time.perf_counter()
         while session.step < session.steps:
             session.advance(BLOCK)
-        times.append(time.perf_counter() - began)
+        took = time.perf_counter() - began
+        times.append(took)
     return statistics.median(times), compile_seconds
 
 

@@ -1,7 +1,7 @@
 """The cases of the benchmark: three tasks of the paper, and a pool as large as Tiny ImageNet."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -128,7 +128,7 @@ def floor(task: Task) -> tuple[Task, Teacher, Learner]:
     """
     rules = _floor_rules()
 
-    def measure_without_target(params: Any, truth: Any) -> Mapping[str, Array]:
+    def measure_without_target(params: Any, truth: Any) -> dict[str, Array]:
         return rules.measure(params, truth._replace(target=None))
 
     products_only = rules._replace(volumes=_no_volumes, measure=measure_without_target)

@@ -95,8 +95,10 @@ def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        times.append(time.perf_counter() - began)
+        result = function(*arguments)
+        jax.block_until_ready(result)
+        took = time.perf_counter() - began
+        times.append(took)
     return min(times)
 
 

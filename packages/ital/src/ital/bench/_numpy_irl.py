@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ital.bench._numpy_loop import softmax, teaching_volumes
+from ital.bench._numpy_loop import Measured, softmax, teaching_volumes
 from ital.tasks import World
 
 Array = np.ndarray
@@ -52,6 +52,16 @@ def transitions(size: int, slip: float = 0.06, death: float = 0.02) -> Array:
             to = next_row * size + next_column
             p[:, state, to] += shares[:, way]
     return p
+
+
+def no_plan(states: int) -> Planned:
+    """Return zeros, from which the first plan starts."""
+    return Planned(
+        v=np.zeros(states),
+        dv=np.zeros((states, states)),
+        q=np.zeros((4, states)),
+        dq=np.zeros((4, states, states)),
+    )
 
 
 def plan(p: Array, reward: Array, last: Planned) -> Planned:
@@ -100,7 +110,7 @@ class GridObserver(NamedTuple):
     policy: Array
     p: Array
 
-    def measure(self, nu: Array, planned: Planned) -> tuple[float, float, float]:
+    def measure(self, nu: Array, planned: Planned) -> Measured:
         """Return the distance, the difference of policies and the return."""
         states = np.arange(len(nu))
         distance = np.linalg.norm(nu - self.truth)
@@ -138,19 +148,13 @@ def steps_per_second(
         p=p,
     )
     # The teacher numbers the states in its own order.
-    in_teachers = np.empty(s, int)
-    in_teachers[order] = np.arange(s)
+    in_teachers = np.argsort(order)
     from_states = p[:, in_teachers]
     teachers_p = from_states[:, :, in_teachers]
     cumulative = np.exp(log_pi).cumsum(axis=0)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
-    nothing = Planned(
-        v=np.zeros(s),
-        dv=np.zeros((s, s)),
-        q=np.zeros((4, s)),
-        dq=np.zeros((4, s, s)),
-    )
+    nothing = no_plan(s)
     planned = imagined = plan(p, nu, nothing)
     teachers_plan = plan(teachers_p, nu[in_teachers], nothing)
     curve = []

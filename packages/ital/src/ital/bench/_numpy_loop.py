@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ital.tasks import World
+from ital.tasks import Truth, World
 
 Array = np.ndarray
+
+
+# Distance, loss and accuracy; in IRL distance, difference of policies and return.
+Measured = tuple[Any, Any, Any]
 
 
 class NumpyLoss(NamedTuple):
@@ -73,7 +77,7 @@ class PoolObserver(NamedTuple):
     x: Array
     y: Array
 
-    def measure(self, nu: Array) -> tuple[float, float, float]:
+    def measure(self, nu: Array) -> Measured:
         """Return the distance, the loss on the test set, and the accuracy."""
         alpha = self.x @ nu.T
         accuracy = np.nan
@@ -83,6 +87,16 @@ class PoolObserver(NamedTuple):
         losses = self.loss.value(alpha, self.y)
         distance = np.linalg.norm(nu - self.target)
         return distance, losses.mean(), accuracy
+
+
+def _observer(loss: NumpyLoss, truth: Truth) -> PoolObserver:
+    """Return the observer of a world, in float64."""
+    return PoolObserver(
+        loss,
+        target=np.asarray(truth.target, float),
+        x=np.asarray(truth.test.x.x, float),
+        y=truth.test.labels,
+    )
 
 
 def steps_per_second(
@@ -98,17 +112,11 @@ def steps_per_second(
     It computes each line of Algorithm 1 in order, in NumPy's default float64, and measures every
     ``every`` steps.
     """
-    learner, teacher, truth = world
-    x_learner = np.asarray(learner.x.x, float)
-    x_teacher = np.asarray(teacher.examples.x.x, float)
-    y_all = learner.labels
-    omega = np.asarray(teacher.target, float)
-    observer = PoolObserver(
-        loss,
-        target=np.asarray(truth.target, float),
-        x=np.asarray(truth.test.x.x, float),
-        y=truth.test.labels,
-    )
+    x_learner = np.asarray(world.learner.x.x, float)
+    x_teacher = np.asarray(world.teacher.examples.x.x, float)
+    y_all = world.learner.labels
+    omega = np.asarray(world.teacher.target, float)
+    observer = _observer(loss, world.truth)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-1, 1, observer.target.shape)
     curve = []

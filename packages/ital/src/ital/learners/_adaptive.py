@@ -218,22 +218,21 @@ def update_adaptively(
     if settings.view is not None:
         seen = in_view(lesson, settings.view)
 
+    def rank_by(score: PerExample) -> Array:
+        return rank_of(score, lesson.chosen, seen)
+
     # Trust: how the ranks of this choice speak for each hypothesis.
-    by_score = jax.vmap(lambda row: rank_of(row, lesson.chosen, seen))
-    ranks = by_score(scores(lesson, seen))
+    ranks = jax.vmap(rank_by)(scores(lesson, seen))
     if lesson.chosen.ndim:
         # With several choices, their mean rank counts.
         ranks = jnp.mean(ranks, axis=-1)
     partial, indifferent = weigh(memory, ranks, count, settings, seen)
     trust = trust_of(partial, settings.threshold)
 
-    # β: a running mean of the spread, whose share begins at 1 and ends at 1/WINDOW.
+    # β: the more the volumes agree by now, the sharper the learner must read them.
     imagined = imagine(lesson, params, Literal(chosen=1.0), volume)
-    share = 1 / jnp.minimum(lesson.step + 1, WINDOW)
-    change = jnp.std(imagined.volumes, where=seen) - memory.spread
-    spread = memory.spread + share * change
-    first = jnp.where(lesson.step < WINDOW, spread, memory.first_spread)
-    # The inner ``where`` keeps 0/0 out of the branch that is not taken.
+    first, spread = _spreads(lesson, memory, jnp.std(imagined.volumes, where=seen))
+    # The divisor keeps 0/0 out of the branch that is not taken.
     divisor = jnp.where(spread > 0, spread, 1.0)
     sharper = jnp.where(spread > 0, first / divisor, 1.0)
     most = settings.most_awareness / (2 * lesson.lr)
@@ -255,6 +254,15 @@ def update_adaptively(
     after = within_reach(lesson, (), params, proposed)
     memory = Memory(partial, indifferent, first, spread)
     return Update(after, memory, {"trust": trust})
+
+
+def _spreads(lesson: Lesson, memory: Memory, spread_now: Array) -> tuple[Array, Array]:
+    """Return the spread of the volumes in the first steps, and its running mean."""
+    # The share of this step begins at 1 and ends at 1/WINDOW.
+    share = 1 / jnp.minimum(lesson.step + 1, WINDOW)
+    spread = memory.spread + share * (spread_now - memory.spread)
+    first = jnp.where(lesson.step < WINDOW, spread, memory.first_spread)
+    return first, spread
 
 
 @functools.cache

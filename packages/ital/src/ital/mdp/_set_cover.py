@@ -93,10 +93,7 @@ def set_cover(
         raise InputError(
             f"the discount must be below 1 unless every step can end in death, not {discount}"
         )
-    if length < 1:
-        raise InputError(f"length {length}: a trajectory needs at least one state")
-    if rollouts < 1:
-        raise InputError(f"rollouts {rollouts}: at least one trajectory is needed from each start")
+    _check_trajectories(length, rollouts)
     from_states = _checked_starts(starts, states)
 
     policy = optimal_policy(p, encoded @ target, discount)
@@ -132,6 +129,14 @@ def _checked_reward(
             f"expected ({states}, d) and (d,)"
         )
     return encoded, target
+
+
+def _check_trajectories(length: int, rollouts: int) -> None:
+    """Raise InputError for trajectories without a state, or for none at all."""
+    if length < 1:
+        raise InputError(f"length {length}: a trajectory needs at least one state")
+    if rollouts < 1:
+        raise InputError(f"rollouts {rollouts}: at least one trajectory is needed from each start")
 
 
 def _checked_starts(starts: Sequence[int] | None, states: int) -> Array:

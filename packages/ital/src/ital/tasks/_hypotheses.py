@@ -184,12 +184,8 @@ def from_likelihoods(  # noqa: PLR0913
         teacher_prior=_checked_teacher_prior(name, teacher_prior, hypotheses),
         preferences=_checked_preferences(name, base, cost, data),
     )
-    stored: dict[str, Any] = {"likelihoods": given.digest()}
     if target is not None:
         _check_target(name, target, hypotheses)
-        stored["target"] = target
-    if settings is not None:
-        stored |= settings
     return Task(
         name=name,
         title=title or f"{hypotheses} hypotheses, {data} data",
@@ -200,7 +196,7 @@ def from_likelihoods(  # noqa: PLR0913
         panels=("belief", "log_odds", "entropy"),
         init=Init("uniform", 0.0),
         eval_every=1,
-        settings=stored,
+        settings=_stored_settings(given, target, settings),
         picture=picture,
         offers=("likelihoods",),
         methods=("bayes", "pedagogical", "scbi"),
@@ -231,6 +227,20 @@ class _GivenWorld(NamedTuple):
             parts.append(self.teacher_prior)
         content = b"".join(part.tobytes() for part in parts)
         return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _stored_settings(
+    given: _GivenWorld,
+    target: int | None,
+    settings: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what distinguishes a task from others of its name."""
+    stored: dict[str, Any] = {"likelihoods": given.digest()}
+    if target is not None:
+        stored["target"] = target
+    if settings is not None:
+        stored |= settings
+    return stored
 
 
 def _worlds_of(given: _GivenWorld, target: int | None) -> Callable[[int], World]:

@@ -223,6 +223,19 @@ def q_gradients(dynamics: Dynamics, planning: Planning, q: Array) -> Float[Array
     return expect_columns(worth)
 
 
+def fisher(
+    visits: Float[Array, " S"],
+    pi: Float[Array, "A S"],
+    of_loss: Float[Array, "A S D"],
+) -> Float[Array, "D D"]:
+    """Return the curvature of the losses of (weighted) visits, whatever was shown there."""
+    size = of_loss.shape[-1]
+    weights = jnp.sqrt(visits * pi)
+    weighted = weights[:, :, None] * of_loss
+    rows = weighted.reshape(-1, size)  # (A·S, D)
+    return jnp.matmul(rows.T, rows, precision=HIGHEST)
+
+
 @functools.cache  # one object per world, so that equal tasks share one compiled program
 def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelihood:
     """Return the likelihood of actions under the policy π ∝ exp Q of a learner who plans.
@@ -252,18 +265,10 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
         def gradients(kept: KeptActions) -> Array:
             return of_loss[kept.actions, kept.states]
 
-        def fisher(visits: Array) -> Array:
-            """The curvature of the losses of (weighted) visits (S,), whatever was shown there."""
-            size = of_loss.shape[-1]
-            weights = jnp.sqrt(visits * pi)  # (A, S)
-            weighted = weights[:, :, None] * of_loss
-            rows = weighted.reshape(-1, size)  # (A·S, D)
-            return jnp.matmul(rows.T, rows, precision=HIGHEST)
-
         def curvature(kept: KeptActions, weights: Array) -> Array:
             no_visits = jnp.zeros_like(log_pi[0])
             visits = no_visits.at[kept.states].add(weights)
-            return fisher(visits)
+            return fisher(visits, pi, of_loss)
 
         def counted(counts: Array, wrong: Scalar) -> Quadratic:
             # p(a) = (1 − p)·π(a|s) + p/A: the log of the mixture, and the share of it that is π.
@@ -274,7 +279,7 @@ def demonstrations_likelihood(dynamics: Dynamics, planning: Planning) -> Likelih
             right_counts = counts * share
             gradient = jnp.sum(right_counts[:, :, None] * of_loss, axis=(0, 1))
             visits = jnp.sum(right_counts, axis=0)
-            return Quadratic(value, gradient, fisher(visits))
+            return Quadratic(value, gradient, fisher(visits, pi, of_loss))
 
         return Evaluation(losses, gradients, curvature, counted)
 

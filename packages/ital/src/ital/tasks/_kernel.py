@@ -69,6 +69,24 @@ def with_psnr(rules: Rules) -> Rules:
     return rules._replace(measure=measure)
 
 
+def _pixels_with_brightness(pixels: np.ndarray, features: np.ndarray, grey: np.ndarray) -> Pool:
+    """Return all pixels (N, 2) with the brightness that the target gives them."""
+    squared_lengths = np.sum(features**2, axis=0)
+    weights = grey.ravel() @ features / squared_lengths
+    target = weights[None]
+    # The picture; for a wide kernel, the nearest one that its functions can show.
+    brightness = features @ target.T
+    return Pool(
+        learner_x=pixels,
+        teacher_x=pixels,
+        labels=brightness,
+        teacher_target=target,
+        learner_target=target,
+        test_x=pixels,
+        test_labels=brightness,
+    )
+
+
 def kernel(size: int = 24, *, width: float = 1.0, label_noise: float | str = 0.0) -> Task:
     """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel
     (nonparametric teaching); try --lr 0.2.
@@ -94,23 +112,9 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float | str = 0.0
     with threadpool_limits(limits=1):
         pixels, model = model_on(size, float(width))
         features = model.rows(pixels).x  # φ of the pixels; its columns are orthogonal
-        squared_lengths = np.sum(features**2, axis=0)
-        weights = face(size).ravel() @ features / squared_lengths
-        target = weights[None]
-        # The picture; for a wide kernel, the nearest one that its functions can show.
-        brightness = features @ target.T
-        pool = Pool(
-            learner_x=pixels,
-            teacher_x=pixels,
-            labels=brightness,
-            teacher_target=target,
-            learner_target=target,
-            test_x=pixels,
-            test_labels=brightness,
-        )
         task = from_pool(
             "kernel",
-            pool,
+            _pixels_with_brightness(pixels, features, face(size)),
             losses.squared,
             model=model,
             teacher_model=model,

@@ -117,6 +117,19 @@ def hessians(loss: Loss, alpha: Array, labels: Array) -> Float[Array, "N K K"]:
     return jnp.einsum("nij,nj,nkj->nik", directions, positive, directions)
 
 
+def in_parameters(second: Float[Array, "N K K"], x: Float[Array, "N d"]) -> Array:
+    """Return Σₙ Hₙ ⊗ xₙxₙ′: second derivatives in the outputs as those in the parameters."""
+    rows, features = x.shape
+    outputs = second.shape[1]
+    pairs = x[:, :, None] * x[:, None, :]  # (N, d, d)
+    pairs = pairs.reshape(rows, -1)
+    blocks = product(second.reshape(rows, -1).T, pairs)  # (K², d²)
+    blocks = blocks.reshape(outputs, outputs, features, features)
+    # The parameters are in order class by class: (K, d, K, d).
+    by_class = blocks.transpose(0, 2, 1, 3)
+    return by_class.reshape(outputs * features, -1)
+
+
 @functools.cache  # one object per loss, so that equal tasks share one compiled program
 def linear_likelihood(loss: Loss) -> Likelihood:
     """Return the likelihood of labels under the linear model α = νx̃.
@@ -149,16 +162,8 @@ def linear_likelihood(loss: Loss) -> Likelihood:
             if kept.weights is not None:
                 weights = weights * kept.weights
             alpha = product(kept.x, params.T)
-            second = weights[:, None, None] * hessians(loss, alpha, kept.labels)  # (N, K, K)
-            rows, features = kept.x.shape
-            outputs = second.shape[1]
-            pairs = kept.x[:, :, None] * kept.x[:, None, :]  # (N, d, d)
-            pairs = pairs.reshape(rows, -1)
-            blocks = product(second.reshape(rows, -1).T, pairs)  # (K², d²)
-            blocks = blocks.reshape(outputs, outputs, features, features)
-            # The parameters are in order class by class: (K, d, K, d).
-            by_class = blocks.transpose(0, 2, 1, 3)
-            return by_class.reshape(outputs * features, -1)
+            second = weights[:, None, None] * hessians(loss, alpha, kept.labels)
+            return in_parameters(second, kept.x)
 
         def wrong(kept: KeptRows) -> Array:
             """A wrong label is any class, all alike."""

@@ -31,7 +31,7 @@ from ital.learners.posterior._maximum import FIRST_DAMPING, search_minimum
 from ital.learners.posterior._types import Belief, BeliefNumbers, Hypothesis, StepWindow, Structure
 from ital.lessons import Lesson
 from ital.likelihoods import Evaluation, Likelihood, Quadratic
-from ital.tools.types import Array, Float, Params
+from ital.tools.types import Array, Float, Params, Scalar
 
 LARGEST = 400  # parameters: each b holds a few D × D matrices, and factorises them in every step
 FIRST_NOISE = 0.1  # σ before any label was seen, in units of the labels
@@ -286,13 +286,7 @@ def _with_lesson(
         counted = likelihood.statistics.add(belief.counted, kept, weights)
         belief = belief._replace(counted=counted)
         if structure.estimates_sigma and likelihood.gaussian:
-            # The first labels give the unit in which their noise is guessed.
-            size = jnp.sqrt(jnp.mean(kept.labels**2))
-            size = jnp.where(size > 0, size, 1.0)
-            belief = belief._replace(
-                sigma=jnp.where(is_first, FIRST_NOISE * size, belief.sigma),
-                least_sigma=jnp.where(is_first, LEAST_NOISE * size, belief.least_sigma),
-            )
+            belief = _with_first_noise(belief, kept.labels, is_first)
     if belief.window == ():
         return belief
     if not structure.aware:
@@ -311,6 +305,17 @@ def _with_lesson(
         unit=unit,
         window=window,
         hypotheses=hypotheses._replace(sharpness=in_ring),
+    )
+
+
+def _with_first_noise(belief: Belief, labels: Array, is_first: Array | bool) -> Belief:
+    """Return the belief with a first guess at σ, and its least value, after the first step."""
+    # The first labels give the unit of both.
+    size = jnp.sqrt(jnp.mean(labels**2))
+    size = jnp.where(size > 0, size, 1.0)
+    return belief._replace(
+        sigma=jnp.where(is_first, FIRST_NOISE * size, belief.sigma),
+        least_sigma=jnp.where(is_first, LEAST_NOISE * size, belief.least_sigma),
     )
 
 
@@ -336,7 +341,7 @@ class _Evidence(NamedTuple):
     unravel: Unravel
     belief: Belief
     hypothesis: Hypothesis
-    precision: Array
+    precision: Scalar
     leaving_slot: Array
 
     def around(self, params: Float[Array, " D"]) -> tuple[Quadratic, Extra]:
