@@ -261,28 +261,41 @@ def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
         rows = jnp.exp(-log_sums)
     close = 10 * jnp.finfo(m.dtype).eps
 
-    # The state is (u, the largest error of a row sum, number of iterations).
-    def scaled(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        u, _, count = state
+    def scaled(before: _Scaling) -> _Scaling:
+        u = before.u
         column_sums = jnp.matmul(u, m, precision=HIGHEST)
         w = 1 / column_sums
         row_sums = rows * u * jnp.matmul(m, theta * w, precision=HIGHEST)
         bounded, error = _bounded(u, u / row_sums, row_sums)
-        return bounded, error, count + 1
+        return _Scaling(bounded, error, before.count + 1)
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        _, error, count = state
-        return (error > close) & (count < MOST_SCALINGS)
+    def unfinished(scaling: _Scaling) -> Array:
+        return (scaling.error > close) & (scaling.count < MOST_SCALINGS)
 
-    first = (
-        jnp.ones(m.shape[0], m.dtype),
-        jnp.full((), jnp.inf, m.dtype),
-        jnp.zeros((), int),
+    first = _Scaling(
+        u=jnp.ones(m.shape[0], m.dtype),
+        error=jnp.full((), jnp.inf, m.dtype),
+        count=jnp.zeros((), int),
     )
-    u, _, _ = jax.lax.while_loop(unfinished, scaled, first)
+    last = jax.lax.while_loop(unfinished, scaled, first)
     # w and θ are factors of whole columns: normalising each column replaces them.
-    log_scaled = jnp.log(u)[:, None] + offer.log_m
+    log_u = jnp.log(last.u)
+    log_scaled = log_u[:, None] + offer.log_m
     return jax.nn.log_softmax(log_scaled, axis=0)
+
+
+class _Scaling(NamedTuple):
+    """The state of Sinkhorn's iteration.
+
+    Attributes:
+        u: the factors of the rows (n,).
+        error: the largest error of a row sum.
+        count: the number of iterations.
+    """
+
+    u: Array
+    error: Array
+    count: Array
 
 
 def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array]:

@@ -165,8 +165,11 @@ def _vector(network: Module) -> Tensor:
 def _unflattened(taught: dict[str, Tensor], vector: Tensor) -> dict[str, Tensor]:
     """Return the parts of a vector (P,) in the shapes of the parameters."""
     sizes = [parameter.numel() for parameter in taught.values()]
-    parts = zip(taught, torch.split(vector, sizes), strict=True)
-    return {name: part.view(taught[name].shape) for name, part in parts}
+    parts = torch.split(vector, sizes)
+    parameters = {}
+    for (name, parameter), part in zip(taught.items(), parts, strict=True):
+        parameters[name] = part.view(parameter.shape)
+    return parameters
 
 
 def _applied(network: Module, vector: Tensor, x: Tensor) -> Tensor:

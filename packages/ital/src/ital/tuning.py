@@ -310,15 +310,7 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
         Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was
         run.
     """
-    found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
-    start = found.isel(step=0)
-    if more_is_better(grid):
-        last = int(grid["step"].values[-1])
-        means = mean_values(grid, last)
-        goal = means.where(np.isfinite(means)).max()
-        is_reached = found >= goal - share * (goal - start)
-    else:
-        is_reached = found <= share * start
+    is_reached = _is_reached(grid, share)
     # The position of the first True; of the first step where there is none.
     position = is_reached.argmax("step")
     first = grid["step"].isel(step=position)
@@ -328,6 +320,19 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
     by_seed = first.where(grid["computed"] == 1).where(was_run, np.inf)
     median = by_seed.quantile(0.5, "seed", method="higher")
     return median.where(was_run)
+
+
+def _is_reached(grid: "xr.Dataset", share: float) -> "xr.DataArray":
+    """Return at which steps at most a share of the way is left (method, lr, beta, seed, step)."""
+    found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
+    start = found.isel(step=0)
+    if not more_is_better(grid):
+        return found <= share * start
+    last = int(grid["step"].values[-1])
+    means = mean_values(grid, last)
+    goal = means.where(np.isfinite(means)).max()
+    left = share * (goal - start)
+    return found >= goal - left
 
 
 def best(grid: "xr.Dataset", method: str, step: int) -> Setting:

@@ -88,11 +88,13 @@ def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> f
     Returns:
         The risk in [0, 1], 0 if and only if the learner can express the target on this pool.
     """
-    answers = np.asarray(teacher, float) @ np.asarray(target, float).T
+    target = np.asarray(target, float)
+    answers = np.asarray(teacher, float) @ target.T  # (N, K)
     length = np.linalg.norm(answers)
     if length == 0:
         return 0.0
-    expressed = _projected(answers, onto=_basis(np.asarray(learner)))
+    columns = np.asarray(learner)
+    expressed = _projected(answers, onto=_basis(columns))
     error = np.linalg.norm(answers - expressed)
     return float(error / length)
 

@@ -216,15 +216,13 @@ def _sweep(
     if rate:
         most += math.ceil(-30 / math.log10(rate))
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        sweeps, change, _ = state
-        return (change > planning.tolerance) & (sweeps < most)
+    def unfinished(state: _Swept) -> Array:
+        return (state.change > planning.tolerance) & (state.sweeps < most)
 
-    def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        sweeps, _, values = state
-        better = sweep(values)
-        change = jnp.max(jnp.abs(better - values))
-        return sweeps + 1, change, better
+    def another(state: _Swept) -> _Swept:
+        better = sweep(state.values)
+        change = jnp.max(jnp.abs(better - state.values))
+        return _Swept(state.sweeps + 1, change, better)
 
     if blindly:
         values = jax.lax.fori_loop(
@@ -235,13 +233,27 @@ def _sweep(
             # On an accelerator a loop's rounds cost launches.
             unroll=not on_cpu(),
         )
-    start = (
-        jnp.full((), blindly),
-        jnp.full((), jnp.inf, values.dtype),  # no change is known yet
-        values,
+    start = _Swept(
+        sweeps=jnp.full((), blindly),
+        change=jnp.full((), jnp.inf, values.dtype),  # none is known yet
+        values=values,
     )
-    _, _, values = jax.lax.while_loop(unfinished, another, start)
-    return _solution(dynamics, planning, reward, values)
+    last = jax.lax.while_loop(unfinished, another, start)
+    return _solution(dynamics, planning, reward, last.values)
+
+
+class _Swept(NamedTuple):
+    """The state of value iteration.
+
+    Attributes:
+        sweeps: the number of sweeps so far.
+        change: the largest change of a value in the last sweep.
+        values: the values after it (S,).
+    """
+
+    sweeps: Array
+    change: Array
+    values: Array
 
 
 class _Improved(NamedTuple):

@@ -257,7 +257,10 @@ def _refuse_infinite(is_finite: Array, xp: Any) -> None:
 
 def _same_shape(**arrays_by_name: Array | None) -> None:
     """Raise InputError unless all arrays that are given have one shape, (N,) or (B, N)."""
-    given = {name: tuple(each.shape) for name, each in arrays_by_name.items() if each is not None}
+    given = {}
+    for name, array in arrays_by_name.items():
+        if array is not None:
+            given[name] = tuple(array.shape)
     shapes = set(given.values())
     have_rows = all(len(shape) in (1, 2) for shape in shapes)
     if len(shapes) > 1 or not have_rows:
