@@ -4,11 +4,13 @@ No page violates a rule of axe-core.
 """
 
 import contextlib
+import dataclasses
 import re
 
 import pytest
 from playwright.sync_api import expect
 
+from ital_study.server import signed_links
 from tests.browser.conftest import Api, Person, log_in, serving, study_app
 from tests.browser.test_accessibility import Checker
 from tests.browser.tour import everything, pseudo_study, tour
@@ -150,6 +152,46 @@ def test_nor_on_the_pages_of_people_who_are_not_admitted(
                 arrives("id=late", "closed")
     assert look.found == []
     assert look.checked == ["no such page", "identity", "deleted", "excluded", "closed"]
+
+
+LINK_PROBLEMS = ("missing", "forged", "expired", "used")
+
+
+def queries_of_links(context, address, config):
+    """What follows the question mark of one link of each kind that lets nobody in."""
+    [used] = signed_links(b"s" * 32, config, address, [(1, "")])
+    [over] = signed_links(b"s" * 32, config, address, [(2, "")], expires_at=1)
+    api = Api(context, address, config)
+    api.join({"link": used.link.partition("link=")[2]})
+    api.to_check()
+    context.clear_cookies()
+    return "", "link=3.0.x", over.link.partition("?")[2], used.link.partition("?")[2]
+
+
+@pytest.fixture(scope="module", params=["en", "de", "qps"])
+def signed_study(request, tmp_path_factory):
+    """A study with signed links, in one language; its address too."""
+    config = pseudo_study() if request.param == "qps" else everything()
+    config = dataclasses.replace(config, links="signed")
+    with serving(study_app(tmp_path_factory.mktemp("signed"), config)) as address:
+        yield request.param, config, address
+
+
+def test_a_link_that_lets_nobody_in_says_what_to_do(page, context, signed_study, axe):
+    language, config, address = signed_study
+    look = Reader(page, axe) if language == "qps" else Checker(page, axe)
+
+    said = config.words_in(language)
+    queries = queries_of_links(context, address, config)
+    for query, problem in zip(queries, LINK_PROBLEMS, strict=True):
+        page.goto(f"{address}/?{query}&lang={language}")
+        page.locator("body[data-stage=link] h1").wait_for()
+        assert page.locator("h1").inner_text() == said[f"link.{problem}_title"]
+        is_open = page.locator(".resume-box").get_attribute("open") is not None
+        assert is_open == (problem == "used")
+        look(problem)
+    assert look.found == []
+    assert tuple(look.checked) == LINK_PROBLEMS
 
 
 @pytest.mark.parametrize("wishes", ["?lang=de", "?lang=xx", ""])

@@ -5,7 +5,7 @@ import textwrap
 from pathlib import Path
 
 import ital_study as study
-from ital_study.config import panel, quality, sections
+from ital_study.config import panel, payment, quality, sections
 from ital_study.config import questions as _questions
 from tests import questions
 
@@ -39,6 +39,7 @@ def test_every_key_of_the_configuration_is_explained():
         sections.Question,
         sections.Completion,
         panel.Panel,
+        payment.Payment,
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name
@@ -93,9 +94,13 @@ def test_the_configurations_of_panels_are_read_and_their_keys_explained():
     short = study.load_config("short").to_toml()
     rest = re.sub(r"\n\[completion\]\n(.+\n)*", "\n", short)
     blocks = re.findall(r"^ *```toml\n(.*?)^ *```$", PANELS, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     for block in map(textwrap.dedent, blocks):
         end = "" if "[completion]" in block else '\n[completion]\ncode = "X"\n'
-        assert study.parse_config(rest + block + end).panel != panel.Panel()
+        signed = 'links = "signed"\n'
+        top = signed if signed in block else ""
+        config = study.parse_config(top + rest + block.replace(signed, "") + end)
+        plain = (panel.Panel(), "open", payment.Payment())
+        assert (config.panel, config.links, config.payment) != plain
     for field in dataclasses.fields(panel.Panel):
         assert f"| `{field.name}` |" in PANELS

@@ -53,6 +53,7 @@ ADMIN_POSTS = {
 ADMIN_GETS = (
     "overview",
     "audit",
+    "payments.csv",
     *(f"export/{name}" for name in ("steps.csv", "steps.parquet", "events.jsonl", "codebook.md")),
     "export/participants.csv",
     "export/answers.csv",

@@ -61,6 +61,7 @@ def test_one_door_for_all_commands():
     served = {"serve", "export", "import", "backup", "restore", "verify"}
     prepared = {"init", "doctor"}
     others = {"simulate", "analyze", "power", "learner", "fit", "exclude", "include", "find"}
+    others |= {"links", "payments"}
     assert set(click.commands) == prepared | served | others
 
 
@@ -83,6 +84,8 @@ def test_one_door_for_all_commands():
         ),
         *(["study", name] for name in ("exclude", "include")),
         ["study", "find"],
+        ["study", "links"],
+        ["study", "payments"],
     ],
 )
 def test_help_shows_an_example(capsys, command):

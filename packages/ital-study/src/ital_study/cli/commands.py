@@ -2,7 +2,7 @@
 
 import typer
 
-from ital_study.cli import analysis, exclude, find, fit, learner, serve, setup
+from ital_study.cli import analysis, exclude, find, fit, learner, links, payments, serve, setup
 
 study = typer.Typer(
     help="The human study: people teach robots in the browser.", no_args_is_help=True
@@ -16,5 +16,7 @@ learner.register(study)
 fit.register(study)
 exclude.register(study)
 find.register(study)
+links.register(study)
+payments.register(study)
 
 __all__ = ["play", "study"]

@@ -298,6 +298,10 @@ def _identities(patient: Patient) -> Result:
             "in "
             f"that person's place; give long random ones in {names}"
         )
+    if patient.config.links == "signed":
+        return GOOD, (
+            f"nobody takes part without a signed link: ital study links {patient.folder} makes them"
+        )
     need = "needed" if panel.required else "taken, if there is one,"
     message = f"{need} from {names} in the link"
     # The default pattern accepts almost anything, so it says nothing about how they are made.

@@ -15,6 +15,7 @@ from ital_study.config import languages as _languages
 from ital_study.config import lineup as _lineup
 from ital_study.config import texts as _texts
 from ital_study.config.panel import Panel
+from ital_study.config.payment import Payment
 from ital_study.config.quality import AttentionCheck, Quality
 from ital_study.config.questions import Questionnaire
 from ital_study.config.sections import Completion, ConsentForm, Instruction, Map, Physics, Question
@@ -24,6 +25,7 @@ from ital_study.config.toml import toml_content, toml_text
 SHIPPED = ("paper", "short", "evidence")  # configurations that come with ital
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
+LINKS = ("open", "signed")
 PALETTES = ("safe", "paper")
 # Keys added later: where they have their default values, older studies keep their hash.
 LATER = (
@@ -40,6 +42,8 @@ LATER = (
     "smallest_screen",
     "panel",
     "completion.per_person",
+    "links",
+    "payment",
 )
 
 
@@ -85,6 +89,9 @@ class Config:
         attention: Attention checks between steps.
         smallest_screen: Width in pixels below which people are asked for a larger screen; 0: never.
         panel: Where participants come from.
+        links: Who may take part: ``open``, anybody; ``signed``, those with a link of their own,
+            which ``ital study links`` made.
+        payment: What people are paid, by how their part ended.
     """
 
     name: str
@@ -123,6 +130,8 @@ class Config:
     attention: tuple[AttentionCheck, ...] = ()
     smallest_screen: int = 560
     panel: Panel = field(default_factory=Panel)
+    links: str = "open"
+    payment: Payment = field(default_factory=Payment)
 
     @property
     def learners(self) -> tuple[str, ...]:

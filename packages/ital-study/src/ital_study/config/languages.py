@@ -19,6 +19,9 @@ PSEUDO = "qps"
 
 TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})?")
 _ACCENTS = str.maketrans("aceinosuyACEINOSUY", "àçéîñöšüýÀÇÉÎÑÖŠÜÝ")
+# Areas of words that came later: languages of studies that began before have none of them, so their
+# pages show the English ones.
+LATER = ("link.",)
 _FIELD = re.compile(r"(\{[a-z_]+\})")  # a group, so that splitting keeps the fields
 
 
@@ -68,7 +71,8 @@ def words(language: str, own: Mapping[str, str]) -> dict[str, str]:
     Returns:
         A word for every key.
     """
-    return {**shipped_words(language), **own}
+    later = {key: word for key, word in shipped_words("en").items() if key.startswith(LATER)}
+    return {**later, **shipped_words(language), **own}
 
 
 def check_words(language: str, own: Any, name: str) -> dict[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
-from ital_study.config.configuration import ARROWS, PALETTES, SHIPPED, VOLUMES, Config
+from ital_study.config.configuration import ARROWS, LINKS, PALETTES, SHIPPED, VOLUMES, Config
 from ital_study.config.lineup import KINDS, study_kinds
-from ital_study.config.panel import Panel, panel_of
+from ital_study.config.panel import LINK, Panel, panel_of
+from ital_study.config.payment import Payment, payment_of
 from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (
     Completion,
@@ -148,6 +149,8 @@ def _without_translations(table: TomlTable) -> Config:
         attention=attention_of(table, tuple(each.name for each in maps), len(kinds), steps),
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
+        links=_links(table, panel),
+        payment=payment_of(table.section("payment", Payment)),
     )
     # A study may not name a field that its pages or its other keys fill in.
     taken = {**config.numbers_in_texts(), "map": 1, "robot": 1}
@@ -175,6 +178,17 @@ def _robots(table: TomlTable, *, adaptive: bool) -> tuple[str, ...]:
             "leave it out, and name the adaptive robot in robots"
         )
     return study_kinds(named)
+
+
+def _links(table: TomlTable, panel: Panel) -> str:
+    """Read who may take part; a panel leaves the name of the signed link's parameter free."""
+    links = table.one_of("links", LINKS)
+    if links == "signed" and LINK in (*panel.identity, *panel.pass_through):
+        raise InputError(
+            f'{table.prefix}panel must not name {LINK}: with {table.prefix}links = "signed" it is '
+            "the parameter of the signature"
+        )
+    return links
 
 
 def _check_maps(maps: Sequence[Map], warm_up_map: Map) -> None:

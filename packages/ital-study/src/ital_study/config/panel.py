@@ -16,6 +16,7 @@ PATTERN = r"[^\s{}\[\]<>%$]{1,100}"
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 FIELD = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")  # of a redirect
 CODE = "code"  # the field of a redirect that is not a parameter of the link
+LINK = "link"  # the parameter of a signed link that holds its signature
 MOST_NAMES = 10
 LONGEST = 200  # characters of an identity
 # Identities that anybody might try.

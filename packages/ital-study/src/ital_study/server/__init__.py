@@ -4,9 +4,12 @@ It needs the extra ``server``. :mod:`ital_study.server._app` says which module s
 """
 
 from ital_study.server._app import create_app, create_learner_app, create_play_app
+from ital_study.server._links import LinkRow, signed_links
 from ital_study.server._lookup import look_up, nobody_found, person_lines
+from ital_study.server._payments import PaymentList, payment_list
 from ital_study.server._settings import (
     ServerSettings,
+    fingerprint_of,
     from_environment,
     origin_of,
     password_of,
@@ -14,15 +17,20 @@ from ital_study.server._settings import (
 )
 
 __all__ = [
+    "LinkRow",
+    "PaymentList",
     "ServerSettings",
     "create_app",
     "create_learner_app",
     "create_play_app",
+    "fingerprint_of",
     "from_environment",
     "look_up",
     "nobody_found",
     "origin_of",
     "password_of",
+    "payment_list",
     "person_lines",
     "secret_of",
+    "signed_links",
 ]

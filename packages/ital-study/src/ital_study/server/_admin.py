@@ -24,6 +24,7 @@ from ital_study.server._participants import (
     drop_cookie,
     set_cookie,
 )
+from ital_study.server._payments import payment_list
 from ital_study.store import exclusions, operations, records
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
@@ -188,6 +189,19 @@ async def audit(request: Request, cookie: ResearcherCookie = None) -> Answer:
     app = app_state(request)
     logged_in(app, cookie)
     return {"entries": await asyncio.to_thread(_overview.audit_entries, app.store)}
+
+
+@router.get("/payments.csv", response_class=Response, responses=ERRORS)
+async def payments(
+    request: Request, cookie: ResearcherCookie = None, mode: Mode = "live"
+) -> Response:
+    """Return the payment list of one mode: how every part ended, and what it is paid."""
+    app = app_state(request)
+    logged_in(app, cookie)
+    listed = await asyncio.to_thread(payment_list, app.store, app.settings.secret, mode)
+    name = f"{app.study.config.name}-{mode}-payments.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(listed.csv(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 FILES = {

@@ -1,4 +1,4 @@
-"""How people arrive: by an identity in a link, a resume code, a cookie, or for the first time."""
+"""How people arrive: by an identity, a signed link, a resume code or a cookie, or as new ones."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,9 +8,11 @@ import sqlalchemy as sa
 
 from ital import __version__
 from ital_study.config import languages
-from ital_study.config.panel import Panel
+from ital_study.config.panel import LINK, Panel
+from ital_study.server import _links
 from ital_study.server._errors import TRY_AGAIN, Refused
 from ital_study.server._keys import Keys, new_uid
+from ital_study.server._links import SignedLink
 from ital_study.server._session import PageState, debriefing, over_state
 from ital_study.server._study import LiveStudy
 from ital_study.store import NotStored, operations
@@ -46,7 +48,7 @@ class Visit(NamedTuple):
 
 
 class NotAdmitted(NamedTuple):
-    """Why somebody who is not in the database may not join: ``deleted`` or ``missing``."""
+    """Why somebody may not join: ``deleted``, ``missing``, ``no link`` or ``expired``."""
 
     reason: str
 
@@ -57,6 +59,8 @@ async def arrive(study: LiveStudy, visit: Visit) -> Arrival:
         if visit.resume is not None:
             return await _by_code(study, visit.resume)
         identity = _identity(study, visit)
+        if _links.are_needed(study.config, visit.mode):
+            return await _by_link(study, visit, identity)
         if identity is None or visit.mode == "simulated":
             return await _by_identity(study, visit, identity)
         parameter, value = identity
@@ -81,10 +85,18 @@ def _identity(study: LiveStudy, visit: Visit) -> tuple[str, str] | None:
     panel = study.config.panel
     if visit.mode == "simulated":
         panel = Panel(identity=(SIMULATED, *panel.identity))
-    unknown = next((name for name in visit.ids if name not in panel.identity), None)
+    named = _named(study, visit)
+    unknown = next((name for name in named if name not in panel.identity), None)
     if unknown is not None:
         raise Refused(422, "invalid", f"The study takes no {unknown!a} from its link.")
-    return panel.identity_in(visit.ids)
+    return panel.identity_in(named)
+
+
+def _named(study: LiveStudy, visit: Visit) -> dict[str, str]:
+    """Return what the link says of a person, without the signature of a signed link."""
+    if study.config.links != "signed":
+        return dict(visit.ids)
+    return {name: value for name, value in visit.ids.items() if name != LINK}
 
 
 def _without_identity(
@@ -107,25 +119,62 @@ async def _by_code(study: LiveStudy, code: str) -> Arrival:
     return Arrival(state, resumed.uid, proven=True)
 
 
-async def _by_identity(
+async def _by_link(
     study: LiveStudy,
     visit: Visit,
     identity: tuple[str, str] | None,
 ) -> Arrival:
-    """Find somebody by identity or cookie; admit whoever is new."""
+    """Admit whoever has a link of their own.
+
+    Once somebody has consented by it, the link opens nothing in any other browser.
+    """
+    token = visit.ids.get(LINK)
+    link = None
+    if token is not None:
+        link = _links.read(study.keys, token, _named(study, visit))
+        if link is None:
+            return _without_link(study, visit, "forged")
+    else:
+        # Nothing has signed the identity. A browser in which somebody has begun has its cookie.
+        identity = None
+    arrival = await _by_identity(study, visit, identity, link)
+    if arrival.uid is None or arrival.state["stage"] == "consent":
+        return arrival
+    is_own = study.keys.participant_of(visit.cookie) == arrival.uid
+    if is_own and study.keys.is_proven(visit.cookie):
+        return arrival
+    return _without_link(study, visit, "used")
+
+
+def _without_link(study: LiveStudy, visit: Visit, problem: str, last_day: str = "") -> Arrival:
+    state = _over(study, visit, "link")
+    return Arrival(state | {"problem": problem, "last_day": last_day})
+
+
+async def _by_identity(
+    study: LiveStudy,
+    visit: Visit,
+    identity: tuple[str, str] | None,
+    link: SignedLink | None = None,
+) -> Arrival:
+    """Find somebody by identity, link or cookie; admit whoever is new."""
     uid = study.keys.participant_of(visit.cookie)
     digest = None
     if identity is not None:
         digest = external_hash(study.keys, *identity)
+    elif link is not None:
+        digest = _links.external_hash(study.keys, link.number)
     newcomer = _newcomer(study, visit, digest)
 
     # One transaction, so that somebody who opens the link twice at once joins once.
     def job(connection: sa.Connection) -> Participant | NotAdmitted:
         visitor = _found(connection, visit, uid, digest)
+        refusal = _refusal(connection, study, visit, digest, link)
         if visitor is not None:
             _check_still_open(connection, study, visitor)
+            if visitor.stage == "consent" and refusal == NotAdmitted("expired"):
+                return refusal
             return visitor
-        refusal = _refusal(connection, study, visit, digest)
         if refusal is not None:
             return refusal
         return operations.add_participant(connection, study.config, newcomer)
@@ -136,7 +185,7 @@ async def _by_identity(
         # With PostgreSQL, the same ID may have joined in another process at the same moment.
         raise Refused(503, "try_again", TRY_AGAIN) from None
     if isinstance(participant, NotAdmitted):
-        return _not_admitted(study, visit, participant)
+        return _not_admitted(study, visit, participant, link)
     # Who knows an identity need not be that person: the browser that gives the consent is (see
     # ``consent``).
     proven = digest is None
@@ -196,17 +245,29 @@ def _refusal(
     study: LiveStudy,
     visit: Visit,
     digest: str | None,
+    link: SignedLink | None,
 ) -> NotAdmitted | None:
     if visit.mode not in operations.RECOGNISED:
         return None
     if digest is not None and operations.is_deleted(connection, digest):
         return NotAdmitted("deleted")
+    if link is not None and link.is_over:
+        return NotAdmitted("expired")
+    if link is None and study.config.links == "signed":
+        return NotAdmitted("no link")
     if digest is None and study.config.panel.required:
         return NotAdmitted("missing")
     return None
 
 
-def _not_admitted(study: LiveStudy, visit: Visit, refusal: NotAdmitted) -> Arrival:
+def _not_admitted(
+    study: LiveStudy, visit: Visit, refusal: NotAdmitted, link: SignedLink | None
+) -> Arrival:
+    if refusal.reason == "no link":
+        return _without_link(study, visit, "missing")
+    if refusal.reason == "expired":
+        assert link is not None
+        return _without_link(study, visit, "expired", link.last_day)
     if refusal.reason == "missing":
         return _without_identity(study, visit, "missing", study.config.panel.identity[0])
     state = _over(study, visit, "deleted")

@@ -6,6 +6,7 @@ import hmac
 import json
 import secrets
 import time
+from collections.abc import Sequence
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
@@ -68,6 +69,14 @@ class Keys:
         It has 50 bits and is derived from the secret, so that it can be verified.
         """
         return _code(self._digest("completion", f"{outcome} {uid}"), groups=2, letters=5)
+
+    def link_signature(self, number: int, expires_at: int, identity: Sequence[str]) -> str:
+        """Return the signature of a participant's link.
+
+        It has 120 bits, in letters and digits only: programs for mail cut links at other signs.
+        """
+        signed = json.dumps([number, expires_at, *identity])
+        return base64.b32encode(self._digest("link", signed)[:15]).decode().lower()
 
     def csrf(self, session: str) -> str:
         """Return the token that a page sends with every request that changes something."""

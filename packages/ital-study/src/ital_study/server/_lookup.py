@@ -1,6 +1,6 @@
 """Looking somebody up: by identity, resume code, completion code or number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital_study.config.configuration import Config
 from ital_study.config.panel import Panel
-from ital_study.server import _endings
+from ital_study.server import _endings, _links
 from ital_study.server._arrival import external_hash
 from ital_study.server._keys import Keys, normalized_code
 from ital_study.store import Store, operations
@@ -102,7 +102,8 @@ class _Sought:
         self.code = ""
         if not who.startswith("#"):
             # Who types an identity does not say by which parameter of the link it came.
-            self.hashes = {external_hash(keys, name, who) for name in _identity_names(configs)}
+            for value in _links.values_in(who):
+                self.hashes |= _hashes_of(keys, configs, value)
             self.resume_hash = keys.resume_hash(who)
             self.code = normalized_code(who)
         # All completion codes have one length. Of other texts none can be a code, and trying them
@@ -131,6 +132,15 @@ class _Sought:
         return {}
 
 
+def _hashes_of(keys: Keys, configs: dict[str, Config], value: str) -> set[str]:
+    """Return the hashes of everybody whom a text may identify."""
+    hashes = {external_hash(keys, name, value) for name in identity_names(configs)}
+    number = _links.number_in(value)
+    if number is not None:
+        hashes.add(_links.external_hash(keys, number))
+    return hashes
+
+
 def _number_in(who: str) -> int | None:
     digits = who.removeprefix("#").strip()
     # Twelve digits decide whether a number is too large: int() of thousands of them is refused.
@@ -139,7 +149,7 @@ def _number_in(who: str) -> int | None:
     return int(digits)
 
 
-def _identity_names(configs: dict[str, Config]) -> set[str]:
+def identity_names(configs: Mapping[str, Config]) -> set[str]:
     """Return the parameters of links that carried an identity in any version of the study."""
     names = set(Panel().identity)
     for config in configs.values():
@@ -150,7 +160,7 @@ def _identity_names(configs: dict[str, Config]) -> set[str]:
 def _facts(
     connection: sa.Connection, keys: Keys, config: Config, participant: Participant
 ) -> dict[str, Any]:
-    began, ended = _times_of_part(connection, participant)
+    began, ended = times_of_part(connection, participant)
     minutes = None
     if began is not None and ended is not None:
         minutes = round((ended - began) / 60_000, 1)
@@ -176,7 +186,7 @@ def _facts(
     }
 
 
-def _times_of_part(
+def times_of_part(
     connection: sa.Connection, participant: Participant
 ) -> tuple[int | None, int | None]:
     """Return when somebody agreed to take part, and when their part ended."""

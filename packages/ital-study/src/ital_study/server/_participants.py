@@ -1,5 +1,6 @@
 """The participants' part of the interface."""
 
+import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,6 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Cookie, Depends, Header, Query, Request, Response
 
 from ital_study.config import languages
+from ital_study.config.panel import LINK
+from ital_study.server import _links
 from ital_study.server import _messages as messages
 from ital_study.server._app_state import AppState, address_of, app_state
 from ital_study.server._arrival import Visit, arrive
@@ -83,7 +86,13 @@ def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
     return state | {"resume_code": study.keys.resume_code(uid)}
 
 
-ByPage = Annotated[Page, Depends()]
+async def own_page(page: Annotated[Page, Depends()]) -> Page:
+    """Return the page of a request; raise if a signed link does not let its browser continue."""
+    await refuse_strangers(app_state(page.request), page.cookie)
+    return page
+
+
+ByPage = Annotated[Page, Depends(own_page)]
 
 
 @router.post("/join", responses=ERRORS | messages.problems(404))
@@ -130,14 +139,18 @@ def _visit_of(body: messages.Join, is_trial: bool, cookie: str | None) -> Visit:
 @router.get("/panel")
 async def panel(request: Request) -> State:
     """Return which parameters of its link a page sends when it joins, and if one is needed."""
-    panel = app_state(request).study.config.panel
-    return {"identity": list(panel.identity), "required": panel.required}
+    config = app_state(request).study.config
+    identity = list(config.panel.identity)
+    if config.links == "signed":
+        return {"identity": [LINK, *identity], "required": True}
+    return {"identity": identity, "required": config.panel.required}
 
 
 @router.get("/state", responses=UNKNOWN)
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
     """Return the participant's current state."""
     app = app_state(request)
+    await refuse_strangers(app, cookie)
     current = await app.study.look(uid_of(app, cookie))
     return show_code(app.study, current, cookie)
 
@@ -299,6 +312,25 @@ def uid_of(app: AppState, cookie: str | None) -> str:
     if uid is None:
         raise Refused(401, "unknown", UNKNOWN_PARTICIPANT)
     return uid
+
+
+async def refuse_strangers(app: AppState, cookie: str | None) -> None:
+    """Raise if a browser showed nothing but a signed link, and another one consented by it.
+
+    Whoever opens a link before the consent gets a cookie. After the consent, only the browser that
+    gave it, and those that have the resume code, are the participant's.
+    """
+    study = app.study
+    uid = study.keys.participant_of(cookie)
+    if study.config.links != "signed" or uid is None or study.keys.is_proven(cookie):
+        return
+    if study.gave_consent(uid, cookie):
+        return
+    participant = await asyncio.to_thread(study.find, uid=uid)
+    if participant is None or participant.stage == "consent":
+        return
+    if _links.are_needed(study.rules(participant.config).config, participant.mode):
+        raise Refused(401, "unknown", UNKNOWN_PARTICIPANT)
 
 
 def check_token(token: str | None, expected: str) -> None:

@@ -72,7 +72,19 @@ class ServerSettings:
         Returns:
             A keyed hash that does not reveal the secret.
         """
-        return Keys(self.secret).fingerprint()
+        return fingerprint_of(self.secret)
+
+
+def fingerprint_of(secret: bytes) -> str:
+    """Return the fingerprint of a secret, which the database keeps.
+
+    Args:
+        secret: The secret.
+
+    Returns:
+        A keyed hash that does not reveal the secret.
+    """
+    return Keys(secret).fingerprint()
 
 
 def from_environment(

@@ -571,6 +571,7 @@ function downloads() {
       FILES.map(([file, text]) =>
         h("a", { class: "button", href: `api/admin/export/${file}?mode=${mode}`, download: true }, text),
       ),
+      h("a", { class: "button", href: `api/admin/payments.csv?mode=${mode}`, download: true }, "Payments (CSV)"),
     ),
     h(
       "p",

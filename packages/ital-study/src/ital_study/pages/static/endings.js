@@ -110,6 +110,15 @@ export function identity({ problem, parameter, study }) {
   ];
 }
 
+/** Only people with a link of their own may take part, and this one does not let anybody in. */
+export function link({ problem, last_day: date }) {
+  return [
+    h("h1", null, t(`link.${problem}_title`)),
+    h("p", { class: "lead" }, t(`link.${problem}`, { date })),
+    h("p", null, t(problem === "used" ? "link.again" : "identity.nothing")),
+  ];
+}
+
 /** A page with a title and a few sentences, then the way back. */
 export function farewell(area, ...sentences) {
   return (state) => [

@@ -1,6 +1,6 @@
 // One function per stage makes the page's content from the State. `tools` sends answers and shows notes.
 
-import { about, afterwards, farewell, identity, wayBack } from "./endings.js";
+import { about, afterwards, farewell, identity, link, wayBack } from "./endings.js";
 import { Palette } from "./maps.js";
 import { h, language, languages, once, pointOut, prose, t } from "./page.js";
 import { drawPicture } from "./pictures.js";
@@ -276,6 +276,7 @@ export const STAGES = {
       afterwards(state, tools),
     ),
   identity: (state, tools) => card(identity(state), resumeForm(tools)),
+  link: (state, tools) => card(link(state), resumeForm(tools, state.problem === "used")),
   closed: (_state, tools) =>
     card(
       h("h1", null, t("closed.title")),
