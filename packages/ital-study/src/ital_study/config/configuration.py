@@ -26,6 +26,7 @@ SHIPPED = ("paper", "short", "evidence")  # configurations that come with ital
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 LINKS = ("open", "signed")
+MAP_ORDERS = ("fixed", "balanced")
 PALETTES = ("safe", "paper")
 # Keys added later: where they have their default values, older studies keep their hash.
 LATER = (
@@ -44,6 +45,7 @@ LATER = (
     "completion.per_person",
     "links",
     "payment",
+    "map_order",
 )
 
 
@@ -92,6 +94,8 @@ class Config:
         links: Who may take part: ``open``, anybody; ``signed``, those with a link of their own,
             which ``ital study links`` made.
         payment: What people are paid, by how their part ended.
+        map_order: Order of the maps: ``fixed``, that of the file, or ``balanced`` over
+            participants.
     """
 
     name: str
@@ -132,6 +136,7 @@ class Config:
     panel: Panel = field(default_factory=Panel)
     links: str = "open"
     payment: Payment = field(default_factory=Payment)
+    map_order: str = "fixed"
 
     @property
     def learners(self) -> tuple[str, ...]:

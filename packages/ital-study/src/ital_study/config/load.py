@@ -9,7 +9,15 @@ from typing import Any
 from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
-from ital_study.config.configuration import ARROWS, LINKS, PALETTES, SHIPPED, VOLUMES, Config
+from ital_study.config.configuration import (
+    ARROWS,
+    LINKS,
+    MAP_ORDERS,
+    PALETTES,
+    SHIPPED,
+    VOLUMES,
+    Config,
+)
 from ital_study.config.lineup import KINDS, study_kinds
 from ital_study.config.panel import LINK, Panel, panel_of
 from ital_study.config.payment import Payment, payment_of
@@ -150,6 +158,7 @@ def _without_translations(table: TomlTable) -> Config:
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
         links=_links(table, panel),
+        map_order=table.one_of("map_order", MAP_ORDERS),
         payment=payment_of(table.section("payment", Payment)),
     )
     # A study may not name a field that its pages or its other keys fill in.

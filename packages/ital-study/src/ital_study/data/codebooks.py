@@ -26,7 +26,8 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     ),
     "order": (
         "text",
-        "The learner that came first (robot 1) on each map; empty before it was assigned.",
+        "The learner that came first (robot 1) on each map; behind a @ the row of the balanced "
+        "order of maps; empty before it was assigned.",
     ),
     "done": ("whole", "Number of stored steps; with a server, those of the warm-up too."),
     "answered": ("whole", "Number of answered pages of questions."),

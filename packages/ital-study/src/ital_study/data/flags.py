@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ital_study.config import map_orders
 from ital_study.config.configuration import Config
 from ital_study.config.quality import FLAGS, Quality
 
@@ -76,15 +77,22 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
 
     Args:
         steps: Step table.
-        config: The study, whose maps come in the order of the file.
+        config: The study.
 
     Returns:
         The rows by participant, teacher, map, robot and step.
     """
-    index_of = {map_.name: index for index, map_ in enumerate(config.maps)}
-    indexed = steps.assign(map_index=steps["map"].map(index_of))
-    keys = ["participant", "teacher", "map_index", "robot", "step"]
-    return indexed.sort_values(keys, kind="stable").drop(columns="map_index")
+    names = [map_.name for map_ in config.maps]
+    numbers_by_order = {
+        order: map_orders.numbers(order, names) for order in steps["order"].unique()
+    }
+    places = [
+        numbers_by_order[order].get(name)
+        for order, name in zip(steps["order"], steps["map"], strict=True)
+    ]
+    indexed = steps.assign(map_number=places)
+    keys = ["participant", "teacher", "map_number", "robot", "step"]
+    return indexed.sort_values(keys, kind="stable").drop(columns="map_number")
 
 
 # Participants
@@ -331,7 +339,7 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
         for event in events
         if event.kind == "chosen"
     }
-    number_of = {map_.name: number for number, map_ in enumerate(config.maps, start=1)}
+    number_of = map_orders.numbers(steps["order"].iloc[0], [map_.name for map_ in config.maps])
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
     unseen = [
         (f"{number_of.get(name)}-{robot}", str(step - 1)) not in picked

@@ -50,7 +50,8 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "code_version": ("text", "Version of ital that ran the study."),
     "order": (
         "text",
-        "The learner that came first (robot 1) on each map, in the order of the maps.",
+        "The learner that came first (robot 1) on each map, in the order of the maps in the file. "
+        "Behind a @: the row of the balanced order of maps.",
     ),
     "map": ("text", "Name of the map."),
     "learner": ("text", "Kind of robot: naive (IMT) or aware (ITAL). Participants were not told."),

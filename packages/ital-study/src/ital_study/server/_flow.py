@@ -7,7 +7,7 @@ number of answered pages. Nothing else is stored, so there is nothing that could
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ital_study.config import lineup
+from ital_study.config import lineup, map_orders
 from ital_study.config.configuration import Config
 from ital_study.config.questions import Questionnaire
 from ital_study.store.records import Participant
@@ -53,8 +53,9 @@ def rounds(config: Config, order: str | None) -> list[Round]:
     found = [warm_up]
     if order is None:
         return found
-    for number, study_map in enumerate(config.maps, start=1):
-        learners = lineup.robots(order, number - 1, config.learners)
+    for number, index in enumerate(map_orders.taught(order, len(config.maps)), start=1):
+        study_map = config.maps[index]
+        learners = lineup.robots(order, index, config.learners)
         for robot, learner in enumerate(learners, start=1):
             found.append(
                 Round(

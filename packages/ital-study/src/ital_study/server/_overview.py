@@ -10,6 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ital_study.config import lineup as _lineup
+from ital_study.config import map_orders
 from ital_study.config.configuration import Config
 from ital_study.data.table import MODES, unreadable_note
 from ital_study.robots.rules import StudyRules
@@ -173,8 +174,10 @@ def _balance(
 ) -> dict[str, Any]:
     """Return how often each order is in use, and how often each learner came first on each map."""
     # Before the check there is no order yet.
-    usable_by_order = Counter(each.order for each in usable if each.order)
-    open_by_order = Counter(each.order for each in on_the_way if each.order)
+    usable_orders = [each.order for each in usable if each.order]
+    open_orders = [each.order for each in on_the_way if each.order]
+    usable_by_order = Counter(map(map_orders.robots_of, usable_orders))
+    open_by_order = Counter(map(map_orders.robots_of, open_orders))
     in_use = usable_by_order + open_by_order
     firsts = _lineup.firsts(in_use, len(config.maps), config.learners)
     names = [study_map.name for study_map in config.maps]
@@ -188,7 +191,25 @@ def _balance(
             for order in sorted(in_use)
         ],
         "firsts": dict(zip(names, firsts, strict=True)),
+        "map_orders": _balance_of_maps(usable_orders, open_orders, names),
     }
+
+
+def _balance_of_maps(
+    usable: Sequence[str], on_the_way: Sequence[str], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return how often each balanced order of maps is in use; none if maps come as in the file."""
+    usable_rows = Counter(map(map_orders.row_of, usable))
+    open_rows = Counter(map(map_orders.row_of, on_the_way))
+    return [
+        {
+            "maps": [names[index] for index in row],
+            "usable": usable_rows[number],
+            "open": open_rows[number],
+        }
+        for number, row in enumerate(map_orders.rows(len(names)))
+        if usable_rows[number] or open_rows[number]
+    ]
 
 
 def _pace_query(mode: str) -> Any:

@@ -21,6 +21,7 @@ from ital import __version__
 from ital.errors import InputError
 from ital.learners import Learner
 from ital_study.config import lineup as _lineup
+from ital_study.config import map_orders
 from ital_study.config.configuration import Config
 from ital_study.config.lineup import AWARE, KINDS, LEARNERS
 from ital_study.config.sections import Map
@@ -447,6 +448,9 @@ def _robots_taught(config: Config, run: ArmsRun) -> list[RobotsTaught]:
     robots = []
     for number in run.numbers:
         order = order_of(number, len(run.maps), learners)
+        if config.map_order == "balanced":
+            rows = map_orders.rows(len(run.maps))
+            order = map_orders.with_row(order, (number - 1) % len(rows))
         of_maps = [_robot_numbers(order, index, learners, taught) for index in range(len(run.maps))]
         robots.append(RobotsTaught(order, of_maps))
     return robots

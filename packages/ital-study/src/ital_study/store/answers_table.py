@@ -81,7 +81,7 @@ def _answer_rows(
         # A page can report events of any kind; only the server's hold answers.
         if event.source != "server":
             continue
-        answered = answered_page(config, participant.language, event.data)
+        answered = answered_page(config, participant, event.data)
         if answered is None:
             continue
         of_page = {

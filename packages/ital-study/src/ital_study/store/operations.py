@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ital_study.config import lineup
+from ital_study.config import lineup, map_orders
 from ital_study.config.configuration import Config
 from ital_study.store import rows
 from ital_study.store.records import (
@@ -350,7 +350,14 @@ def assign_order(connection: sa.Connection, participant: Participant, config: Co
     lock(connection)
     since = now() - release_after(config)
     taken = taken_orders(connection, participant.mode, participant.config, since)
-    return lineup.next_order(taken, len(config.maps), config.learners)
+    maps = len(config.maps)
+    of_robots = Counter[str]()
+    for order, times in taken.items():
+        of_robots[map_orders.robots_of(order)] += times
+    order = lineup.next_order(of_robots, maps, config.learners)
+    if config.map_order == "fixed":
+        return order
+    return map_orders.with_row(order, map_orders.next_row(taken, order, maps))
 
 
 def decline(connection: sa.Connection, participant: Participant) -> Participant:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ital.errors import InputError
-from ital_study.config import questions
+from ital_study.config import map_orders, questions
 from ital_study.config.configuration import Config
 from ital_study.config.questions import Questionnaire
 from ital_study.data.answers import read_answers
@@ -252,23 +252,24 @@ class AnsweredPage(NamedTuple):
     answers: dict[str, Any]
 
 
-def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> AnsweredPage | None:
+def answered_page(
+    config: Config, participant: Participant, data: Mapping[str, Any]
+) -> AnsweredPage | None:
     """Find the page of questions that somebody answered.
 
     Args:
         config: The configuration that they saw.
-        language: Their language.
+        participant: Who answered: in which language, and with which order of maps.
         data: The data of the event.
 
     Returns:
         The page with its answers; None if there is no such page, or the answers do not fit it.
     """
-    pages = {page.id: page for page in config.texts(language).questionnaires}
+    pages = {page.id: page for page in config.texts(participant.language).questionnaires}
     page = pages.get(data["page"])
     # A page that is about no map has no number in its text.
-    map_numbers: dict[str, int | str] = {"": ""}
-    for number, study_map in enumerate(config.maps, start=1):
-        map_numbers[study_map.name] = number
+    names = [study_map.name for study_map in config.maps]
+    map_numbers: dict[str, int | str] = {"": "", **map_orders.numbers(participant.order, names)}
     map_number = map_numbers.get(data.get("map", ""))
     if page is None or map_number is None:
         return None
@@ -299,7 +300,7 @@ def count_unreadable(connection: sa.Connection, config: Config, participant: Par
         if event is None:
             count += 1
         elif (event.kind, event.source) == ("answers", "server"):
-            count += answered_page(config, participant.language, event.data) is None
+            count += answered_page(config, participant, event.data) is None
     for timing in connection.execute(times_of_steps).scalars():
         count += read_timing(timing) is None
     return count

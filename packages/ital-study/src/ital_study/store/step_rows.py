@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
+from ital_study.config import map_orders
 from ital_study.config.load import parse_config
 from ital_study.data import flags, table
 from ital_study.robots.rules import StudyRules
@@ -84,9 +85,10 @@ def step_rows(
         measured: Whether to measure beliefs; if not, the measures are NaN.
 
     Returns:
-        Rows by map and robot.
+        Rows by map and robot, in the order in which they were taught.
     """
-    map_numbers = {study_map.name: i for i, study_map in enumerate(rules.config.maps)}
+    names = [study_map.name for study_map in rules.config.maps]
+    map_numbers = map_orders.numbers(participant.order, names)
     # By map and robot, which is the order of the rows.
     by_round: dict[tuple[int, int], list[StoredStep]] = defaultdict(list)
     for step in stored:

@@ -35,7 +35,7 @@ const STAGES = {
 const LETTERS = { naive: "N", aware: "A", adaptive: "D", posterior: "P", "ital-posterior": "I" };
 
 /** The first robots of all maps, in an order such as "naive-ital-posterior": names may hold hyphens. */
-const firstRobots = (order) => order.match(/ital-posterior|[^-]+/g) ?? [];
+const firstRobots = (order) => order.split("@")[0].match(/ital-posterior|[^-]+/g) ?? [];
 const FILES = [
   ["steps.csv", "Steps (CSV)"],
   ["participants.csv", "Participants (CSV)"],
@@ -350,7 +350,7 @@ function kinds(firsts) {
   return Object.keys(Object.values(firsts ?? {})[0] ?? { naive: 0, aware: 0 });
 }
 
-function balance({ firsts, orders }) {
+function balance({ firsts, orders, map_orders: mapOrders = [] }) {
   const [leftmost, ...others] = kinds(firsts);
   const rows = Object.entries(firsts ?? {}).map(([map, times]) => {
     const total = Object.values(times).reduce((sum, n) => sum + n, 0);
@@ -373,6 +373,15 @@ function balance({ firsts, orders }) {
       "tr",
       null,
       h("td", null, h("code", null, firstRobots(order).join(" "))),
+      h("td", { class: "bar-number" }, usable),
+      h("td", { class: "bar-number" }, open),
+    ),
+  );
+  const maps = mapOrders.map(({ maps: names, usable, open }) =>
+    h(
+      "tr",
+      null,
+      h("td", null, names.join(" ")),
       h("td", { class: "bar-number" }, usable),
       h("td", { class: "bar-number" }, open),
     ),
@@ -415,6 +424,23 @@ function balance({ firsts, orders }) {
         ),
         h("tbody", null, list),
       ),
+      maps.length > 0 &&
+        h(
+          "table",
+          { class: "orders" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Order of maps"),
+              h("th", { scope: "col" }, "usable"),
+              h("th", { scope: "col" }, "open"),
+            ),
+          ),
+          h("tbody", null, maps),
+        ),
     ),
   );
 }

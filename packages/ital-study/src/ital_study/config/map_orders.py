@@ -1,0 +1,118 @@
+"""The order of maps: that of the file, or balanced over participants.
+
+Where it is balanced, an order of robots ends in :data:`MARK` and the number of a row: the order
+``naive-aware@2`` has the maps of row 2, and a naive robot first on the first map of the file.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ital_study.config import lineup
+
+MARK = "@"
+
+
+@functools.lru_cache(maxsize=32)
+def rows(maps: int) -> tuple[tuple[int, ...], ...]:
+    """List the orders of maps that balance: Williams' Latin square.
+
+    Every map comes equally often at every place, and equally often directly after every other map.
+
+    Args:
+        maps: Number of maps.
+
+    Returns:
+        Indices of the maps in the file, in the order in which they are taught; as many rows as
+        maps, or twice as many if that number is odd.
+    """
+    # 0, 1, n − 1, 2, n − 2, …: the differences of neighbours are all different.
+    ups = range(1, maps // 2 + 1)
+    zigzag = [0]
+    for up in ups:
+        zigzag += [up, maps - up]
+    first = zigzag[:maps]
+    shifted = [tuple((index + shift) % maps for index in first) for shift in range(maps)]
+    if maps % 2 == 1:
+        shifted += [row[::-1] for row in shifted]
+    # The only row of a single map would come twice.
+    return tuple(dict.fromkeys(shifted))
+
+
+def robots_of(order: str) -> str:
+    """Return the part of an order that says which robot is first on each map of the file."""
+    return order.partition(MARK)[0]
+
+
+def with_row(order: str, row: int) -> str:
+    """Return an order of robots with the number of a row of maps."""
+    return f"{order}{MARK}{row}"
+
+
+def row_of(order: str | None) -> int | None:
+    """Return the number of the row of maps in an order; None if maps come as in the file."""
+    if order is None or MARK not in order:
+        return None
+    return int(order.partition(MARK)[2])
+
+
+def taught(order: str | None, maps: int) -> tuple[int, ...]:
+    """Return in which order the maps are taught.
+
+    Args:
+        order: The order of a participant; None before it is assigned.
+        maps: Number of maps.
+
+    Returns:
+        Indices of the maps in the file.
+    """
+    row = row_of(order)
+    if row is None:
+        return tuple(range(maps))
+    return rows(maps)[row]
+
+
+def numbers(order: str | None, names: Sequence[str]) -> dict[str, int]:
+    """Return the number of each map as its participant sees it.
+
+    Args:
+        order: The order of the participant.
+        names: Names of the maps, in the order of the file.
+
+    Returns:
+        Numbers from 1, by name.
+    """
+    indices = taught(order, len(names))
+    return {names[index]: number for number, index in enumerate(indices, start=1)}
+
+
+def next_row(counted: Mapping[str, int], robots: str, maps: int) -> int:
+    """Choose the row of maps that balances best.
+
+    The rarest row; among several, the one that came least often with the first robots of this
+    order, so that the place of a map and its first robot stay independent.
+
+    Args:
+        counted: Number of participants by order.
+        robots: The order of robots of the next participant.
+        maps: Number of maps.
+
+    Returns:
+        Number of the row.
+    """
+    taken = Counter[int]()
+    together = Counter[tuple[int, int, str]]()  # by row, map and first robot
+    for order, times in counted.items():
+        row = row_of(order)
+        if row is None:
+            continue
+        taken[row] += times
+        for index, first in enumerate(lineup.first_robots(robots_of(order))):
+            together[row, index, first] += times
+    firsts = list(enumerate(lineup.first_robots(robots)))
+
+    def cost(row: int) -> tuple[int, int]:
+        seen = sum(together[row, index, first] for index, first in firsts)
+        return taken[row], seen
+
+    return min(range(len(rows(maps))), key=cost)
