@@ -4,7 +4,16 @@ import pytest
 from playwright.sync_api import expect
 
 from ital_study.server import _app
-from tests.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app, study_config
+from tests.browser.conftest import (
+    PASSWORD,
+    Api,
+    Person,
+    as_researcher,
+    log_in,
+    serving,
+    study_app,
+    study_config,
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +80,10 @@ def test_overview(page, people, config):
     expect(tile(page, "usable")).to_have_text("2")
     expect(tile(page, "declined")).to_have_text("1")
     expect(page.locator(".people tbody tr")).to_have_count(4)
+    expect(page.get_by_text("Hidden until all places are taken")).to_be_visible()
+    expect(page.locator(".curves .line")).to_have_count(0)
+    page.get_by_role("button", name="Show them now").click()
+    page.get_by_role("button", name="Show the curves").click()
     expect(page.locator(".curves .line.aware")).to_have_count(len(config.maps))
     expect(page.locator(".curves .line.naive")).to_have_count(len(config.maps))
     page.get_by_label("Show").select_option("finished")
@@ -191,6 +204,7 @@ def test_three_robots(page, browser, tmp_path):
                 api.to_check()
                 api.check()
                 api.teach_all()
+        as_researcher(browser, address, "unblind", {})
         enter(page, address)
         expect(page.locator(".balance thead th")).to_have_text(
             ["Map", "naive first", "aware first", "adaptive first"]

@@ -45,6 +45,7 @@ POSTS = {
 ADMIN_POSTS = {
     "logout": {},
     "pause": {"paused": True},
+    "unblind": {},
     "release": {"number": 1},
     "delete": {"number": 1, "confirm": 1},
     "exclude": {"number": 1, "reason": "because"},

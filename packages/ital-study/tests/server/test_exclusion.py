@@ -53,6 +53,7 @@ def test_excluding_frees_the_order_and_is_audited(filled, url, served):
         for reason in ("plays music loudly", "came twice"):
             answer = researcher.post("/api/admin/exclude", {"number": 2, "reason": reason})
             assert answer.json() == {"number": 2, "excluded": reason}
+        assert researcher.post("/api/admin/unblind", {}).status_code == 200
         told = researcher.overview("live")
         assert [row["excluded"] for row in told["participants"]] == [None, "came twice"]
         assert told["participants"][1][

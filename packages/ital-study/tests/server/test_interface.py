@@ -159,7 +159,7 @@ def test_the_description_names_every_route_and_no_play(sqlite_url, served):
         "exclude",
         "export/{file}",
     }
-    researcher |= {"find", "payments.csv"}
+    researcher |= {"find", "payments.csv", "unblind"}
     assert set(paths) == {f"/api/{one}" for one in participant} | {
         f"/api/admin/{one}" for one in researcher
     }

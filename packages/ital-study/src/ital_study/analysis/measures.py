@@ -19,7 +19,7 @@ from ital_study.config.lineup import (
     POSTERIOR,
 )
 from ital_study.data.left_out import LeftOut, left_out
-from ital_study.data.table import MEASURES, StudyData, check_unique, unreadable
+from ital_study.data.table import MEASURES, StudyData, check_unique, freeze_notes, unreadable
 from ital_study.robots.rules import StudyRules
 from ital_study.simulation import arms as _arms
 from ital_study.simulation.arms import MATCHED
@@ -184,6 +184,7 @@ def analyze(
     check_unique(study.steps)
     mode, steps, notes = rows_of_mode(study.steps, mode)
     notes += unreadable(study.participants, mode)
+    notes += freeze_notes(study.freeze)
     steps, notes_on_incomplete = complete(config, steps)
     notes += notes_on_incomplete
     rules = StudyRules(config)

@@ -169,7 +169,7 @@ def simulated_effects(  # noqa: PLR0913
     import pandas as pd
 
     check(power=power, alpha=alpha)
-    _check_comparison(config, outcome, robot, against)
+    check_comparison(config, outcome, robot, against)
     if pool < 10:
         raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
     arms_run = arms.run(config, pool, teachers, (robot, against), show=show)
@@ -201,8 +201,18 @@ def simulated_effects(  # noqa: PLR0913
     return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})
 
 
-def _check_comparison(config: Config, outcome: str, robot: str, against: str) -> None:
-    """Raise for an outcome or robots that cannot be compared."""
+def check_comparison(config: Config, outcome: str, robot: str, against: str) -> None:
+    """Raise for an outcome or robots that cannot be compared.
+
+    Args:
+        config: The study.
+        outcome: The outcome.
+        robot: Kind of robot.
+        against: What it is compared with.
+
+    Raises:
+        InputError: One of them is unknown, or they cannot be compared.
+    """
     outcomes = measures.measures(config.steps)
     if outcome not in outcomes:
         raise InputError(f"outcome must be one of {', '.join(outcomes)}, not {outcome!r}")

@@ -280,7 +280,7 @@ def _read_database(database: str, modes: list[str], source: str) -> "StudyData":
     import pandas as pd
 
     from ital_study.data import table as _table
-    from ital_study.store import open_store
+    from ital_study.store import freezes, open_store
     from ital_study.store.answers_table import answers_table
     from ital_study.store.participants_table import participant_blocks
 
@@ -292,13 +292,14 @@ def _read_database(database: str, modes: list[str], source: str) -> "StudyData":
         with store.reading() as connection:
             for name in modes:
                 blocks += participant_blocks(connection, name)
+            frozen = freezes.summary(connection)
         people = pd.concat(blocks)
     # An empty table has no types of columns.
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
     steps = _table.frame(pd.concat(tables, ignore_index=True))
-    return _table.StudyData(config, steps, answers, people)
+    return _table.StudyData(config, steps, answers, people, frozen)
 
 
 def power(

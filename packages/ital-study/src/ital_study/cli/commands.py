@@ -2,7 +2,18 @@
 
 import typer
 
-from ital_study.cli import analysis, exclude, find, fit, learner, links, payments, serve, setup
+from ital_study.cli import (
+    analysis,
+    exclude,
+    find,
+    fit,
+    freeze,
+    learner,
+    links,
+    payments,
+    serve,
+    setup,
+)
 
 study = typer.Typer(
     help="The human study: people teach robots in the browser.", no_args_is_help=True
@@ -18,5 +29,6 @@ exclude.register(study)
 find.register(study)
 links.register(study)
 payments.register(study)
+freeze.register(study)
 
 __all__ = ["play", "study"]

@@ -22,6 +22,7 @@ from ital.tools.files import check_writable
 from ital_study.cli import folder as _folder
 
 if TYPE_CHECKING:
+    from ital_study.server import FreezeCheck
     from ital_study.store import Store
 
 CONFIG = Annotated[
@@ -83,6 +84,13 @@ def serve(
             help="Try the study out: placeholders may be left, and nobody who joins counts.",
         ),
     ] = False,
+    unblind: Annotated[
+        bool,
+        typer.Option(
+            "--unblind",
+            help="Show curves by condition before the end of the intake; the audit keeps it.",
+        ),
+    ] = False,
 ) -> None:
     """Run the study: pages for participants, and a dashboard with a password.
 
@@ -93,7 +101,7 @@ def serve(
     import ital_study as study
     from ital_study.cli import doctor, setup
     from ital_study.server import create_app, from_environment, password_of
-    from ital_study.store import open_store
+    from ital_study.store import blinding, open_store
 
     # Find every error before the first page is served and before anything is written.
     if folder is not None:
@@ -108,6 +116,8 @@ def serve(
             from_environment(store.key_file, draw=store.key_fingerprint() is None), trial=trial
         )
         store.bind_key(settings.fingerprint)
+        if unblind:
+            store.write(blinding.unblind)
         name = store.name
     listening, address = listen(host, port)
     _set_up_jax()
@@ -280,21 +290,42 @@ def restore(
 
 
 def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
-    """Replay every choice and compare the robots' beliefs with the stored ones."""
+    """Replay every choice and compare the robots' beliefs with the stored ones; check what was
+    frozen.
+    """
     from ital_study.data.table import unreadable_note
     from ital_study.store import verification
 
     _set_up_jax()
     with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
+        frozen = _check_freezes(store, folder)
     print(
         f"{report.participants} participants, {report.steps} steps replayed, "
-        f"{len(report.problems)} problems"
+        f"{len(report.problems) + len(frozen.problems)} problems"
     )
-    for problem in [*report.problems[:20], *unreadable_note(report.skipped)]:
+    for problem in [*frozen.problems, *report.problems[:20], *unreadable_note(report.skipped)]:
         print(f"  {problem}")
-    if report.problems:
+    for line in frozen.lines:
+        print(line)
+    if report.problems or frozen.problems:
         raise typer.Exit(1)
+
+
+def _check_freezes(store: "Store", folder: Path | None) -> "FreezeCheck":
+    """Check what was frozen; the key and the folder may be missing."""
+    from ital_study.config.load import load_config
+    from ital_study.server import check_freezes, secret_of
+
+    secret = None
+    with contextlib.suppress(InputError):
+        secret = secret_of(store.key_file)
+    config = None
+    if folder is None or not folder.is_dir():
+        return check_freezes(store, secret, None, None)
+    if (folder / _folder.CONFIG).is_file():
+        config = load_config(folder / _folder.CONFIG)
+    return check_freezes(store, secret, folder, config)
 
 
 def database_of(folder: Path | None, database: str = FILE) -> str:

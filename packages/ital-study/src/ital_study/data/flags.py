@@ -339,13 +339,22 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
         for event in events
         if event.kind == "chosen"
     }
-    number_of = map_orders.numbers(steps["order"].iloc[0], [map_.name for map_ in config.maps])
+    names = [map_.name for map_ in config.maps]
+    number_of = map_orders.numbers(_order_of(steps), names)
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
     unseen = [
         (f"{number_of.get(name)}-{robot}", str(step - 1)) not in picked
         for name, robot, step in rows
     ]
     return float(np.mean(unseen))
+
+
+def _order_of(steps: "pd.DataFrame") -> str | None:
+    """Return the order of one participant's maps and robots; None if the table does not say it."""
+    orders = steps.get("order")
+    if orders is None:
+        return None
+    return str(orders.iloc[0])
 
 
 def _longest_pause(steps: "pd.DataFrame") -> float:

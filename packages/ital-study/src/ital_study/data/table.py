@@ -2,12 +2,14 @@
 
 import importlib.util
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
+from ital.tools.files import read_text
 from ital_study.config.configuration import Config
 from ital_study.config.lineup import KINDS, LEARNERS
 from ital_study.config.load import load_config
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+FREEZE = "freeze.json"  # file of an export with the frozen plan
 MODES = ("live", "pilot", "preview", "trial", "simulated")
 MEASURES = {
     "distance": "‖w − w*‖: Euclidean distance of the robot's belief from the true rewards",
@@ -121,12 +124,14 @@ class StudyData(NamedTuple):
         steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
         answers: The table of answers to questions; None if there is none.
         participants: The table of participants; None if there is none.
+        freeze: The plan that was frozen, and what was changed afterwards; None if none was.
     """
 
     config: Config
     steps: "pd.DataFrame"
     answers: "pd.DataFrame | None" = None
     participants: "pd.DataFrame | None" = None
+    freeze: "Mapping[str, Any] | None" = None
 
 
 def with_rows(tables: "Iterable[pd.DataFrame]", empty: "pd.DataFrame") -> "Iterator[pd.DataFrame]":
@@ -503,7 +508,44 @@ def read_study(folder: Path) -> StudyData:
         file = folder / f"{name}.csv"
         if file.is_file():
             tables[name] = read_csv(file, columns, f"table of {name}")
-    return StudyData(load_config(folder / "study.toml"), steps, **tables)
+    return StudyData(load_config(folder / "study.toml"), steps, **tables, freeze=_freeze_in(folder))
+
+
+def _freeze_in(folder: Path) -> dict[str, Any] | None:
+    """Read the frozen plan of an export; None if nothing was frozen."""
+    file = folder / FREEZE
+    if not file.is_file():
+        return None
+    try:
+        frozen = json.loads(read_text(file, f"the frozen plan {file}"))
+        freeze_notes(frozen)
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{file} was not written by ital study export") from None
+    return dict(frozen)
+
+
+def freeze_notes(frozen: Mapping[str, Any] | None) -> list[str]:
+    """Return what a reader must know of a frozen plan: its date, and every later change.
+
+    Args:
+        frozen: The plan, as an export has it; None: nothing was frozen.
+
+    Returns:
+        Sentences; none if nothing was frozen.
+    """
+    if frozen is None:
+        return []
+    test = "; ".join(f"{name} {value}" for name, value in frozen["test"].items())
+    notes = [
+        f"The plan was frozen on {frozen['frozen_at'][:16]} UTC: {frozen['participants']} "
+        f"participants; {test}. Signature {frozen['signature'][:12]}…."
+    ]
+    if not frozen["changes"]:
+        return [*notes, "Nothing was changed after that."]
+    return notes + [
+        f"Changed after the plan was frozen, {change['at'][:16]} UTC: {change['what']}."
+        for change in frozen["changes"]
+    ]
 
 
 def check_unique(steps: "pd.DataFrame") -> None:

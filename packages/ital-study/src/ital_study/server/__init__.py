@@ -4,6 +4,7 @@ It needs the extra ``server``. :mod:`ital_study.server._app` says which module s
 """
 
 from ital_study.server._app import create_app, create_learner_app, create_play_app
+from ital_study.server._freezing import FreezeCheck, Plan, check_freezes, freeze, freeze_text
 from ital_study.server._links import LinkRow, signed_links
 from ital_study.server._lookup import look_up, nobody_found, person_lines
 from ital_study.server._payments import PaymentList, payment_list
@@ -17,13 +18,18 @@ from ital_study.server._settings import (
 )
 
 __all__ = [
+    "FreezeCheck",
     "LinkRow",
     "PaymentList",
+    "Plan",
     "ServerSettings",
+    "check_freezes",
     "create_app",
     "create_learner_app",
     "create_play_app",
     "fingerprint_of",
+    "freeze",
+    "freeze_text",
     "from_environment",
     "look_up",
     "nobody_found",

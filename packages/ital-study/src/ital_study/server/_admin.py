@@ -25,7 +25,7 @@ from ital_study.server._participants import (
     set_cookie,
 )
 from ital_study.server._payments import payment_list
-from ital_study.store import exclusions, operations, records
+from ital_study.store import blinding, exclusions, operations, records
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
 Mode = Annotated[Literal["live", "pilot", "preview", "trial", "simulated"], Query()]
@@ -119,6 +119,14 @@ async def pause(page: ByPage, body: messages.Pause) -> Answer:
     job = functools.partial(operations.pause, paused=body.paused)
     await asyncio.to_thread(app.store.write, job)
     return {"paused": body.paused}
+
+
+@router.post("/unblind", responses=ERRORS)
+async def unblind(page: ByPage, body: messages.Nothing) -> Answer:
+    """Show curves by condition before the end of the intake; the audit keeps it."""
+    app, _ = page.entitled()
+    await asyncio.to_thread(app.store.write, blinding.unblind)
+    return {"blind": False}
 
 
 @router.post("/release", responses=ERRORS_AND_MISSING)

@@ -78,6 +78,10 @@ class Keys:
         signed = json.dumps([number, expires_at, *identity])
         return base64.b32encode(self._digest("link", signed)[:15]).decode().lower()
 
+    def freeze_signature(self, content: str) -> str:
+        """Return the signature of a frozen plan."""
+        return self._digest("freeze", content).hex()
+
     def csrf(self, session: str) -> str:
         """Return the token that a page sends with every request that changes something."""
         return base64.urlsafe_b64encode(self._digest("csrf", session)).decode().rstrip("=")

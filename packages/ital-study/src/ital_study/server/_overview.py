@@ -17,7 +17,7 @@ from ital_study.robots.rules import StudyRules
 from ital_study.server._endings import has_consented
 from ital_study.server._flags import FlagsOfPeople, UnreadableRows
 from ital_study.server._session import study_facts
-from ital_study.store import Store, operations
+from ital_study.store import Store, blinding, operations
 from ital_study.store.records import Participant
 from ital_study.store.tables import audit, participants, steps
 from ital_study.store.times import iso
@@ -60,8 +60,9 @@ class Dashboard:
         self._flags = FlagsOfPeople(store, rules)
         self._unreadable = UnreadableRows(store, rules)
         self._lock = threading.Lock()
-        # By mode: until when it is kept (monotonic), and what was computed.
-        self._kept: dict[str, tuple[float, _OfSteps]] = {}
+        # By mode, and whether curves are hidden: until when it is kept (monotonic), and what was
+        # computed.
+        self._kept: dict[tuple[str, bool], tuple[float, _OfSteps]] = {}
 
     def overview(self, mode: str) -> dict[str, Any]:
         """Return everything that the dashboard shows for one mode."""
@@ -69,10 +70,11 @@ class Dashboard:
         with self._store.reading() as connection:
             everyone = operations.everyone(connection)
             paused = operations.is_paused(connection)
+            is_blind = blinding.is_blind(connection, config, mode)
         listed = [each for each in everyone if each.mode == mode]
         # Whoever was seen before that gave the slot back, and counts as a drop-out.
         since = operations.now() - operations.release_after(config)
-        of_steps = self._of_steps(mode)
+        of_steps = self._of_steps(mode, is_blind)
         return {
             "study": study_facts(config.public()) | {"name": config.name},
             "mode": mode,
@@ -84,6 +86,7 @@ class Dashboard:
             "participants": self._rows(listed, of_steps.pace, since),
             "dropouts": _drop_outs(listed, since),
             "curves": of_steps.curves,
+            "blind": is_blind,
             "warnings": self._warnings(listed),
         }
 
@@ -105,25 +108,26 @@ class Dashboard:
         )
         return [of_others, *unreadable]
 
-    def _of_steps(self, mode: str) -> _OfSteps:
+    def _of_steps(self, mode: str, is_blind: bool) -> _OfSteps:
         """Return pace and curves, from the cache if they were computed a moment ago."""
         # The lock is held while they are computed: two dashboards share one computation.
         with self._lock:
-            until, kept = self._kept.get(mode, (0.0, _OfSteps({}, {})))
+            until, kept = self._kept.get((mode, is_blind), (0.0, _OfSteps({}, {})))
             began = time.monotonic()
             if began <= until:
                 return kept
-            computed = self._compute(mode)
+            computed = self._compute(mode, is_blind)
             ended = time.monotonic()
             until = ended + KEPT_TIMES * (ended - began)
-            self._kept[mode] = (until, computed)
+            self._kept[mode, is_blind] = (until, computed)
             return computed
 
-    def _compute(self, mode: str) -> _OfSteps:
+    def _compute(self, mode: str, is_blind: bool) -> _OfSteps:
         with self._store.reading() as connection:
             rows = connection.execute(_pace_query(mode))
             pace = {number: float(seconds) for number, seconds in rows}
-            curves = _curves(connection, self._config, mode)
+            # Who is blind gets no curves: hiding them on the page alone would not hide them.
+            curves = {} if is_blind else _curves(connection, self._config, mode)
         return _OfSteps(pace, curves)
 
     def forget(self) -> None:

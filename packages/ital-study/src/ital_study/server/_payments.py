@@ -57,7 +57,7 @@ class PaymentList(NamedTuple):
     def _frame(self) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(PaymentRow._fields))
+        return pd.DataFrame(self.rows, columns=list(PaymentRow._fields), dtype=object)
 
 
 class _Identities:

@@ -16,7 +16,7 @@ from ital.tools.files import open_private
 from ital_study.config.configuration import Config
 from ital_study.config.load import parse_config
 from ital_study.data import table
-from ital_study.store import operations
+from ital_study.store import freezes, operations
 from ital_study.store.answers_table import answer_blocks
 from ital_study.store.participants_table import participant_blocks
 from ital_study.store.records import Participant
@@ -276,7 +276,11 @@ def export_study(
     contents = {name: stream(store, name, mode, raw=raw) for name in names}
     with store.reading() as connection:
         config = configs_of(connection, mode)[0]
-    return _write_files(folder, contents | {"study.toml": [config.to_toml().encode()]})
+        frozen = freezes.summary_text(connection)
+    contents |= {"study.toml": iter([config.to_toml().encode()])}
+    if frozen is not None:
+        contents |= {table.FREEZE: iter([frozen.encode()])}
+    return _write_files(folder, contents)
 
 
 ABOUT_ONE = (

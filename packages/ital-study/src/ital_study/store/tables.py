@@ -92,6 +92,17 @@ intake = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("paused", sa.Boolean, nullable=False),
     sa.Column("next_number", sa.Integer, nullable=False),
+    # When the researcher first saw curves by condition before the end of the intake.
+    sa.Column("unblinded_at", sa.BigInteger),
+)
+
+freezes = sa.Table(
+    "freezes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("signature", sa.String(64), nullable=False),
 )
 
 server_key = sa.Table(
@@ -102,4 +113,14 @@ server_key = sa.Table(
 )
 
 # Parents before children: rows are inserted in this order and deleted in reverse.
-ALL = (configurations, participants, steps, events, tombstones, audit, intake, server_key)
+ALL = (
+    configurations,
+    participants,
+    steps,
+    events,
+    tombstones,
+    audit,
+    intake,
+    server_key,
+    freezes,
+)

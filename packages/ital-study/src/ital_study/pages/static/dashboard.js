@@ -176,6 +176,16 @@ function frame() {
     balance: h("div"),
     key: h("div"),
     curves: h("div", { class: "curves" }),
+    blind: h(
+      "div",
+      { hidden: true },
+      h(
+        "p",
+        null,
+        "Hidden until all places are taken, so that nobody stops or changes the study because of them.",
+      ),
+      h("button", { type: "button", class: "quiet", onclick: () => unblind() }, "Show them now"),
+    ),
     times: h("div"),
     dropouts: h("div"),
     table: h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Participants" }),
@@ -222,6 +232,7 @@ function frame() {
         section(
           "Learning curves so far",
           h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."),
+          view.blind,
           view.key,
           view.curves,
         ),
@@ -272,6 +283,8 @@ function show(overview, entries) {
   view.warnings.replaceChildren(...(overview.warnings ?? []).map((text) => h("p", { class: "warning" }, text)));
   tiles(overview, counts, participants);
   balance(overview);
+  view.blind.hidden = !overview.blind;
+  view.key.hidden = Boolean(overview.blind);
   view.key.replaceChildren(lineKey(kinds(overview.firsts)));
   view.curves.replaceChildren(
     ...Object.entries(overview.curves ?? {}).map(([map, learners]) => curve(map, learners, study.steps)),
@@ -686,6 +699,20 @@ function ask(title, text, label, kind, check, work) {
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
+}
+
+function unblind() {
+  ask(
+    "Show the curves before the intake is over?",
+    "Whoever has seen them may decide differently about the study. The audit and the report say that they were shown. This cannot be undone.",
+    "Show the curves",
+    "danger",
+    null,
+    async () => {
+      if (await send("api/admin/unblind", {})) notice("The curves are shown from now on.");
+      await refresh();
+    },
+  );
 }
 
 function release({ number }) {

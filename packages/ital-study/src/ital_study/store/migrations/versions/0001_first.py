@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from ital_study.store.append_only import NEVER, guards
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -13,7 +15,6 @@ ERASED = (
     "EXISTS (SELECT 1 FROM tombstones t JOIN participants p ON p.uid = t.uid "
     "WHERE p.number = OLD.participant)"
 )
-NEVER = "1 = 0"
 # (table, when its rows may be deleted); rows may never be changed.
 APPEND_ONLY = (
     ("steps", ERASED),
@@ -105,22 +106,3 @@ def upgrade() -> None:
     for table, may_go in APPEND_ONLY:
         for statement in guards(op.get_bind().dialect.name, table, may_go):
             op.execute(statement)
-
-
-def guards(dialect: str, table: str, may_go: str) -> list[str]:
-    """Triggers that refuse changes to rows of a table, and deletions that are not allowed."""
-    message = f"{table} is append-only"
-    if dialect == "sqlite":
-        return [
-            f"CREATE TRIGGER {table}_kept BEFORE UPDATE ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{message}'); END",
-            f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} WHEN NOT {may_go} "
-            f"BEGIN SELECT RAISE(ABORT, '{message}'); END",
-        ]
-    body = f"IF TG_OP = 'DELETE' AND {may_go} THEN RETURN OLD; END IF; RAISE EXCEPTION '{message}';"
-    return [
-        f"CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger AS $$ BEGIN {body} END $$ "
-        "LANGUAGE plpgsql",
-        f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} "
-        f"FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
-    ]
