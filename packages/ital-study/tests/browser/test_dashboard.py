@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from ital_study.server import _app
+from ital_study.store import open_store, researchers
 from tests.browser.conftest import (
     PASSWORD,
     Api,
@@ -14,6 +15,7 @@ from tests.browser.conftest import (
     study_app,
     study_config,
 )
+from tests.server.people import cheap_hash
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,25 @@ def test_overview(page, people, config):
     expect(page.locator(".curves .line.naive")).to_have_count(len(config.maps))
     page.get_by_label("Show").select_option("finished")
     expect(page.locator(".people tbody tr")).to_have_count(2)
+
+
+def test_a_role_shows_only_what_it_may_do(page, tmp_path, config):
+    with serving(study_app(tmp_path, config)) as address:
+        with open_store(str(tmp_path / "study.db")) as store:
+            hashed = cheap_hash("a password of hers")
+            store.write(lambda connection: researchers.add(connection, "sally", "see", hashed))
+        Api(page.context, address, config).join({"id": "somebody"})
+        page.goto(address + "/dashboard")
+        page.get_by_label("Your name").fill("sally")
+        page.get_by_label("Password", exact=True).fill("a password of hers")
+        page.keyboard.press("Enter")
+        expect(page.locator(".people tbody tr")).to_have_count(1)
+        expect(page.locator(".dash-tools")).to_contain_text("sally")
+        for name in ("Pause intake", "Look up", "Show them now"):
+            expect(page.get_by_role("button", name=name)).to_have_count(0)
+        expect(page.locator(".row-tools button:visible")).to_have_count(0)
+        expect(page.get_by_role("link", name="Steps (CSV)")).to_be_visible()
+        expect(page.get_by_role("link", name="Payments (CSV)")).to_have_count(0)
 
 
 def test_other_modes_are_labelled(page, people):

@@ -224,10 +224,9 @@ class Person:
 class Researcher(Person):
     """Somebody who knows the password."""
 
-    def log_in(self):
-        self.state = {
-            "csrf": self.request("POST", "/api/admin/login", {"password": PASSWORD}).json()["csrf"]
-        }
+    def log_in(self, password=PASSWORD, name=""):
+        body = {"password": password, "name": name}
+        self.state = {"csrf": self.request("POST", "/api/admin/login", body).json()["csrf"]}
         return self
 
     def get(self, path):

@@ -61,7 +61,7 @@ def test_one_door_for_all_commands():
     served = {"serve", "export", "import", "backup", "restore", "verify"}
     prepared = {"init", "doctor"}
     others = {"simulate", "analyze", "power", "learner", "fit", "exclude", "include", "find"}
-    others |= {"links", "payments", "freeze"}
+    others |= {"links", "payments", "freeze", "researchers", "tokens"}
     assert set(click.commands) == prepared | served | others
 
 
@@ -85,6 +85,8 @@ def test_one_door_for_all_commands():
         *(["study", name] for name in ("exclude", "include")),
         ["study", "find"],
         ["study", "links"],
+        ["study", "researchers"],
+        ["study", "tokens"],
         ["study", "freeze"],
         ["study", "payments"],
     ],

@@ -77,6 +77,7 @@ def test_excluding_frees_the_order_and_is_audited(filled, url, served):
         entries = researcher.get("audit").json()["entries"]
         assert [(entry["action"], entry["number"], entry["detail"]) for entry in entries] == [
             ("included", 2, ""),
+            ("unblinded", None, ""),
             ("excluded", 2, "came twice"),
             ("excluded", 2, "plays music loudly"),
         ]

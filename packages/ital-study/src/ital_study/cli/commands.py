@@ -11,6 +11,7 @@ from ital_study.cli import (
     learner,
     links,
     payments,
+    researchers,
     serve,
     setup,
 )
@@ -30,5 +31,6 @@ find.register(study)
 links.register(study)
 payments.register(study)
 freeze.register(study)
+researchers.register(study)
 
 __all__ = ["play", "study"]

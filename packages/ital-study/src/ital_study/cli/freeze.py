@@ -52,14 +52,14 @@ def freeze(
     files.check_writable(file.parent)
     if file.exists():
         raise InputError(f"{file} exists: choose another --out")
-    from ital_study.server import Plan, freeze_text, secret_of
+    from ital_study.server import StudyPlan, freeze_text, secret_of
     from ital_study.server import freeze as freeze_plan
     from ital_study.store import open_store
 
     with storing(database), open_store(database, create=True) as store:
         secret = secret_of(store.key_file, draw=store.key_fingerprint() is None)
         bind(store, secret)
-        frozen = freeze_plan(store, secret, config, Plan(participants, test))
+        frozen = freeze_plan(store, secret, config, StudyPlan(participants, test))
     files.write(file, freeze_text(frozen).encode())
     print(f"{file}: {participants} participants, configuration {config.hash[:12]}")
     print(f"signature {frozen.signature}")

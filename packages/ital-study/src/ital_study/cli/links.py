@@ -2,9 +2,10 @@
 
 import csv
 import io
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -152,7 +153,10 @@ def _end_of_day(day: str | None) -> int:
 def _address(folder: Path, origin: str | None) -> str:
     from ital_study.server import origin_of
 
-    address = origin_of() if origin is None else origin_of({"ITAL_STUDY_ORIGIN": origin})
+    environment: Mapping[str, str] = os.environ
+    if origin is not None:
+        environment = {"ITAL_STUDY_ORIGIN": origin}
+    address = origin_of(environment)
     if address is None:
         raise InputError(
             "links need the address that participants see: set ITAL_STUDY_ORIGIN in "

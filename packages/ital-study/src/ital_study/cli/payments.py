@@ -45,7 +45,9 @@ def payments(
     """List everybody whose part has ended: ending, code, times, amount. Needs the server's key; the
     server may run.
     """
-    identities = [] if ids is None else read_ids(ids)
+    identities: list[str] = []
+    if ids is not None:
+        identities = read_ids(ids)
     if out is not None:
         files.check_writable(out.parent)
         if out.exists():

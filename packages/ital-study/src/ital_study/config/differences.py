@@ -34,7 +34,7 @@ def _values(content: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Iterate over the values of a configuration, each with its key; short lists are values."""
     if isinstance(content, dict):
         for name, value in content.items():
-            yield from _values(value, f"{key}.{name}" if key else name)
+            yield from _values(value, f"{key}.{name}".removeprefix("."))
     elif isinstance(content, list) and any(isinstance(item, dict) for item in content):
         for number, item in enumerate(content, start=1):
             yield from _values(item, f"{key}[{number}]")
@@ -48,4 +48,6 @@ def _shown(value: Any) -> str:
     text = repr(value)
     if len(text) <= LONGEST:
         return text
-    return "another text" if isinstance(value, str) else "other values"
+    if isinstance(value, str):
+        return "another text"
+    return "other values"

@@ -32,11 +32,15 @@ def rows(maps: int) -> tuple[tuple[int, ...], ...]:
     for up in ups:
         zigzag += [up, maps - up]
     first = zigzag[:maps]
-    shifted = [tuple((index + shift) % maps for index in first) for shift in range(maps)]
+    shifted = [_shifted(first, shift) for shift in range(maps)]
     if maps % 2 == 1:
         shifted += [row[::-1] for row in shifted]
     # The only row of a single map would come twice.
     return tuple(dict.fromkeys(shifted))
+
+
+def _shifted(row: Sequence[int], shift: int) -> tuple[int, ...]:
+    return tuple((index + shift) % len(row) for index in row)
 
 
 def robots_of(order: str) -> str:

@@ -82,6 +82,8 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     Returns:
         The rows by participant, teacher, map, robot and step.
     """
+    import pandas as pd
+
     names = [map_.name for map_ in config.maps]
     numbers_by_order = {
         order: map_orders.numbers(order, names) for order in steps["order"].unique()
@@ -90,7 +92,7 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
         numbers_by_order[order].get(name)
         for order, name in zip(steps["order"], steps["map"], strict=True)
     ]
-    indexed = steps.assign(map_number=places)
+    indexed = steps.assign(map_number=pd.Series(places, index=steps.index))
     keys = ["participant", "teacher", "map_number", "robot", "step"]
     return indexed.sort_values(keys, kind="stable").drop(columns="map_number")
 

@@ -4,7 +4,7 @@ It needs the extra ``server``. :mod:`ital_study.server._app` says which module s
 """
 
 from ital_study.server._app import create_app, create_learner_app, create_play_app
-from ital_study.server._freezing import FreezeCheck, Plan, check_freezes, freeze, freeze_text
+from ital_study.server._freezing import FreezeCheck, StudyPlan, check_freezes, freeze, freeze_text
 from ital_study.server._links import LinkRow, signed_links
 from ital_study.server._lookup import look_up, nobody_found, person_lines
 from ital_study.server._payments import PaymentList, payment_list
@@ -12,6 +12,7 @@ from ital_study.server._settings import (
     ServerSettings,
     fingerprint_of,
     from_environment,
+    hash_password,
     origin_of,
     password_of,
     secret_of,
@@ -21,8 +22,8 @@ __all__ = [
     "FreezeCheck",
     "LinkRow",
     "PaymentList",
-    "Plan",
     "ServerSettings",
+    "StudyPlan",
     "check_freezes",
     "create_app",
     "create_learner_app",
@@ -31,6 +32,7 @@ __all__ = [
     "freeze",
     "freeze_text",
     "from_environment",
+    "hash_password",
     "look_up",
     "nobody_found",
     "origin_of",

@@ -1,8 +1,9 @@
 """The state of the application, which the parts of the interface share."""
 
+import asyncio
 import secrets
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import Request
 
@@ -12,9 +13,29 @@ from ital_study.server._keys import RESEARCHER_AGE
 from ital_study.server._overview import Dashboard
 from ital_study.server._settings import ServerSettings
 from ital_study.server._study import LiveStudy
-from ital_study.store import Store, operations
+from ital_study.store import Store, operations, researchers
 
 CODES_PER_MINUTE = 10  # unknown resume codes from one address
+
+
+class LoggedIn(NamedTuple):
+    """A researcher's session: who they are, and what they may do."""
+
+    session: str
+    name: str
+    role: str
+
+    def may(self, needed: str) -> bool:
+        """Return whether the role includes another one."""
+        return researchers.ROLES.index(self.role) >= researchers.ROLES.index(needed)
+
+
+class _Session(NamedTuple):
+    """When a session ends, whose it is, and the password hash with which it began."""
+
+    until: float
+    name: str
+    password: str
 
 
 class AppState:
@@ -30,8 +51,8 @@ class AppState:
         self.events = RateLimit(operations.EVENTS_PER_MINUTE)
         self.log_ins = RateLimit(settings.log_ins_per_minute)
         self.all_log_ins = RateLimit(10 * settings.log_ins_per_minute)
-        # By session: when it ends. In memory only, so a restart logs every researcher out.
-        self._researchers: dict[str, float] = {}
+        # In memory only, so a restart logs every researcher out.
+        self._researchers: dict[str, _Session] = {}
 
     def limit(self, limit: RateLimit, address: str, cost: float = 1.0) -> None:
         """Count a request from an address; raise if there are too many."""
@@ -55,28 +76,42 @@ class AppState:
         if not is_this_machine(request):
             self.limit(self.all_log_ins, "everywhere")
 
-    def log_in(self) -> str:
-        """Start a researcher's session."""
+    def log_in(self, name: str, password: str) -> str:
+        """Start a researcher's session, which ends when the hash of the password changes."""
         now = time.monotonic()
         # Sessions that are over go here, because nothing else ever removes them.
         self._researchers = {
-            session: until for session, until in self._researchers.items() if until > now
+            session: each for session, each in self._researchers.items() if each.until > now
         }
         session = secrets.token_hex(16)
-        self._researchers[session] = now + RESEARCHER_AGE
+        self._researchers[session] = _Session(now + RESEARCHER_AGE, name, password)
         return session
 
     def log_out(self, session: str) -> None:
         """End a session; its cookie is no longer valid."""
         self._researchers.pop(session, None)
 
-    def researcher(self, cookie: str | None) -> str | None:
-        """Return the session of a cookie; None if there is none or it has expired."""
+    def find_researcher(self, name: str) -> researchers.Researcher | None:
+        """Return the researcher of a name; the owner has the study's own password."""
+        if name == researchers.OWNER:
+            return researchers.Researcher(name, "own", self.settings.password, 0)
+        with self.store.reading() as connection:
+            return researchers.find(connection, name)
+
+    async def researcher(self, cookie: str | None) -> LoggedIn | None:
+        """Return the session of a cookie; None if there is none or it has ended."""
         session = self.study.keys.researcher_of(cookie)
-        # Monotonic time as well as the cookie's own: a clock that is set back prolongs no session.
-        if session is None or self._researchers.get(session, 0.0) < time.monotonic():
+        if session is None:
             return None
-        return session
+        known = self._researchers.get(session)
+        # Monotonic time as well as the cookie's own: a clock that is set back prolongs no session.
+        if known is None or known.until < time.monotonic():
+            return None
+        # Commands change researchers beside the server.
+        researcher = await asyncio.to_thread(self.find_researcher, known.name)
+        if researcher is None or researcher.password != known.password:
+            return None
+        return LoggedIn(session, researcher.name, researcher.role)
 
 
 def app_state(request: Request) -> AppState:

@@ -17,7 +17,7 @@ from ital_study.store.times import iso
 SIGNATURE = "signature = "
 
 
-class Plan(NamedTuple):
+class StudyPlan(NamedTuple):
     """What is decided before the data come.
 
     Attributes:
@@ -30,13 +30,18 @@ class Plan(NamedTuple):
 
 
 class FreezeCheck(NamedTuple):
-    """What a check of the frozen plans found: lines for people, and problems."""
+    """What a check of the frozen plans found.
+
+    Attributes:
+        lines: What to tell people: every freeze, and every later change.
+        problems: What is wrong.
+    """
 
     lines: list[str]
     problems: list[str]
 
 
-def freeze(store: Store, secret: bytes, config: Config, plan: Plan) -> StoredFreeze:
+def freeze(store: Store, secret: bytes, config: Config, plan: StudyPlan) -> StoredFreeze:
     """Freeze the plan of a study.
 
     Args:
@@ -54,7 +59,7 @@ def freeze(store: Store, secret: bytes, config: Config, plan: Plan) -> StoredFre
     return store.write(lambda connection: freezes.add(connection, at, content, signature))
 
 
-def _content(config: Config, plan: Plan, at: int) -> dict[str, Any]:
+def _content(config: Config, plan: StudyPlan, at: int) -> dict[str, Any]:
     rules = config.quality.texts()
     return {
         "format": freezes.FORMAT,
@@ -72,7 +77,14 @@ def _content(config: Config, plan: Plan, at: int) -> dict[str, Any]:
 
 
 def freeze_text(frozen: StoredFreeze) -> str:
-    """Return a freeze as a file for people: its signature, then the plan as TOML."""
+    """Return a freeze as a file for people: its signature, then the plan as TOML.
+
+    Args:
+        frozen: The freeze.
+
+    Returns:
+        The text.
+    """
     return f"{SIGNATURE}{json.dumps(frozen.signature)}\n{frozen.content}"
 
 
@@ -94,7 +106,9 @@ def check_freezes(
     problems: list[str] = []
     with store.reading() as connection:
         frozen = freezes.listed(connection)
-        changes = freezes.changes(connection, frozen[0]) if frozen else []
+        changes = []
+        if frozen:
+            changes = freezes.changes(connection, frozen[0])
     for each in frozen:
         state = _state(each, secret)
         lines.append(f"frozen at {iso(each.at)}, {each.plan['participants']} participants: {state}")
@@ -117,7 +131,9 @@ def _state(frozen: StoredFreeze, secret: bytes | None) -> str:
     if secret is None:
         return UNCHECKED
     right = Keys(secret).freeze_signature(frozen.content)
-    return GOOD if same_secret(right, frozen.signature) else FORGED
+    if not same_secret(right, frozen.signature):
+        return FORGED
+    return GOOD
 
 
 def _wrong_files(folder: Path, frozen: list[StoredFreeze]) -> Iterator[str]:

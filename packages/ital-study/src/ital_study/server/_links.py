@@ -4,6 +4,7 @@ A link carries a number, the time until which it can be used, a signature over b
 identity that is signed as well. Nothing of it is stored but the keyed hash that every identity has.
 """
 
+import itertools
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +42,14 @@ class SignedLink(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A link for one person, as a row of the table for the researcher."""
+    """A link for one person, as a row of the table for the researcher.
+
+    Attributes:
+        number: Number of the person.
+        id: Identity in the link; empty if it has none.
+        link: The link.
+        last_day: The last day on which it can be used; empty if it is valid for ever.
+    """
 
     number: int
     id: str
@@ -77,7 +85,9 @@ def signed_links(
     parameter = config.panel.identity[0]
     last_day = SignedLink(0, expires_at).last_day
     for number, identity in people:
-        named = {parameter: identity} if identity else {}
+        named = {}
+        if identity:
+            named[parameter] = identity
         token = sign(keys, number, expires_at, named)
         query = urlencode({**named, LINK: token})
         yield LinkRow(number, identity, f"{address.rstrip('/')}/?{query}", last_day)
@@ -103,7 +113,7 @@ def read(keys: Keys, token: str, named: Mapping[str, str]) -> SignedLink | None:
 
 def _in_order(named: Mapping[str, str]) -> list[str]:
     """Return the identities of a link as they are signed: names and values, in order of names."""
-    return [text for name in sorted(named) for text in (name, named[name])]
+    return list(itertools.chain.from_iterable(sorted(named.items())))
 
 
 def external_hash(keys: Keys, number: int) -> str:
@@ -116,7 +126,7 @@ def values_in(typed: str) -> list[str]:
     if "://" not in typed:
         return [typed]
     parameters = parse_qs(urlsplit(typed).query)
-    return [typed, *(value for values in parameters.values() for value in values)]
+    return [typed, *itertools.chain.from_iterable(parameters.values())]
 
 
 def number_in(value: str) -> int | None:

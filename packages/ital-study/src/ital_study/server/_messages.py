@@ -109,8 +109,9 @@ class Leave(Message):
 
 
 class LogIn(Message):
-    """The researcher's password."""
+    """The researcher's password, and name; without a name, the study's own password."""
 
+    name: Annotated[str, Field(max_length=40)] = ""
     password: Annotated[str, Field(max_length=1000)]
 
 

@@ -127,7 +127,9 @@ class Dashboard:
             rows = connection.execute(_pace_query(mode))
             pace = {number: float(seconds) for number, seconds in rows}
             # Who is blind gets no curves: hiding them on the page alone would not hide them.
-            curves = {} if is_blind else _curves(connection, self._config, mode)
+            curves: Mapping[str, Any] = {}
+            if not is_blind:
+                curves = _curves(connection, self._config, mode)
         return _OfSteps(pace, curves)
 
     def forget(self) -> None:
@@ -205,15 +207,13 @@ def _balance_of_maps(
     """Return how often each balanced order of maps is in use; none if maps come as in the file."""
     usable_rows = Counter(map(map_orders.row_of, usable))
     open_rows = Counter(map(map_orders.row_of, on_the_way))
-    return [
-        {
-            "maps": [names[index] for index in row],
-            "usable": usable_rows[number],
-            "open": open_rows[number],
-        }
-        for number, row in enumerate(map_orders.rows(len(names)))
-        if usable_rows[number] or open_rows[number]
-    ]
+    rows = []
+    for number, row in enumerate(map_orders.rows(len(names))):
+        if usable_rows[number] or open_rows[number]:
+            maps = [names[index] for index in row]
+            in_use = {"usable": usable_rows[number], "open": open_rows[number]}
+            rows.append({"maps": maps, **in_use})
+    return rows
 
 
 def _pace_query(mode: str) -> Any:
@@ -352,6 +352,7 @@ def audit_entries(store: Store, most: int = 1000) -> list[dict[str, Any]]:
             "action": row.action,
             "number": row.number,
             "detail": row.detail,
+            "who": row.who,
         }
         for row in rows
     ]

@@ -96,7 +96,8 @@ async def participant_page(request: Request) -> Response:
 @router.get("/preview")
 async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Response:
     """Serve the participants' page as a preview for the researcher."""
-    if app_state(request).researcher(cookie) is None:
+    researcher = await app_state(request).researcher(cookie)
+    if researcher is None or not researcher.may("run"):
         return RedirectResponse("dashboard", 303)
     return page(request, "participant.html", visitor_words(request))
 

@@ -106,8 +106,10 @@ async def join(
     """Begin the study, or resume it with an ID, a resume code or a cookie."""
     app = app_state(request)
     is_simulation = same_secret(body.key, app.settings.simulation_key)
-    if body.mode != "live" and not is_simulation and app.researcher(researcher) is None:
-        raise Refused(403, "forbidden", "Only the researcher may do this.")
+    if body.mode != "live" and not is_simulation:
+        visitor = await app.researcher(researcher)
+        if visitor is None or not visitor.may("run"):
+            raise Refused(403, "forbidden", "Only the researcher may do this.")
     if body.teacher is not None and body.mode != "simulated":
         raise Refused(422, "invalid", "Only simulated participants may send a teacher's name.")
     if not is_simulation:

@@ -43,7 +43,10 @@ class PaymentRow(NamedTuple):
 class PaymentList(NamedTuple):
     """Everybody whose part has ended, and how many others there are.
 
-    ``unknown`` counts the people whose identity is stored as a hash that no given one matches.
+    Attributes:
+        rows: One row per participant, by number.
+        unfinished: Number of participants whose part has not ended.
+        unknown: Number of people of whom only the hash of their identity is known.
     """
 
     rows: list[PaymentRow]
@@ -51,7 +54,14 @@ class PaymentList(NamedTuple):
     unknown: int
 
     def csv(self, *, raw: bool = False) -> str:
-        """Return the list as CSV; texts that a spreadsheet takes for formulas get an apostrophe."""
+        """Return the list as CSV.
+
+        Args:
+            raw: Whether to leave texts as they are that a spreadsheet would take for formulas.
+
+        Returns:
+            The text.
+        """
         return table.csv_text(self._frame(), raw=raw)
 
     def _frame(self) -> "pd.DataFrame":

@@ -185,7 +185,17 @@ def origin_of(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def hash_password(password: str) -> str:
-    """Return the Argon2 hash of a password; a hash is returned unchanged."""
+    """Return the Argon2 hash of a password; a hash is returned unchanged.
+
+    Args:
+        password: The password, or its hash.
+
+    Returns:
+        The hash.
+
+    Raises:
+        InputError: The password is too short.
+    """
     from argon2 import PasswordHasher
 
     if password.startswith("$argon2"):

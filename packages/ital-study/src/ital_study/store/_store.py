@@ -112,12 +112,13 @@ class Store:
             self.write(write_and_remove)
             self.condition.worked()
 
-    def erase(self, participant: records.Participant, by: str) -> None:
+    def erase(self, participant: records.Participant, by: str, who: str = "") -> None:
         """Delete a participant: all rows, with a tombstone in the database and the file beside it.
 
         Args:
             participant: The participant to delete.
             by: ``participant`` or ``researcher``.
+            who: Name of the researcher, for the audit.
 
         Raises:
             NotStored: The tombstone or the deletion could not be stored.
@@ -131,7 +132,7 @@ class Store:
             deletions.prepare(self.tombstone_file, connection)
 
         try:
-            self.write(job)
+            self.write(operations.by(who, job))
             # A kill before this lands: the database has the tombstone, and whoever opens it next
             # completes the file (see ``_apply_deletions``).
             self.write(lambda connection: deletions.complete(self.tombstone_file, connection))

@@ -6,8 +6,9 @@ Times are whole milliseconds since 1970, in UTC.
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -39,6 +40,11 @@ ENDED = ("finished", "declined", "failed_check", "left")
 DAY = 24 * 3600 * 1000  # milliseconds
 EVENTS_PER_MINUTE = 600  # of one participant
 RECOGNISED = ("live", "trial")  # modes in which deleted people are told so when they come back
+
+
+T = TypeVar("T")
+# Whose job is running; empty for commands and the server itself.
+_WHO: ContextVar[str] = ContextVar("who", default="")
 
 
 class Moved(Exception):
@@ -378,6 +384,27 @@ def pause(connection: sa.Connection, paused: bool) -> None:
     note(connection, "paused" if paused else "resumed")
 
 
+def by(who: str, job: Callable[[sa.Connection], T]) -> Callable[[sa.Connection], T]:
+    """Return a job whose audit records name a researcher.
+
+    Args:
+        who: Name of the researcher.
+        job: Function of a connection.
+
+    Returns:
+        A function of a connection that does the same.
+    """
+
+    def named(connection: sa.Connection) -> T:
+        token = _WHO.set(who)
+        try:
+            return job(connection)
+        finally:
+            _WHO.reset(token)
+
+    return named
+
+
 def note(
     connection: sa.Connection, action: str, number: int | None = None, detail: str = ""
 ) -> None:
@@ -387,6 +414,7 @@ def note(
         "action": action,
         "number": number,
         "detail": detail,
+        "who": _WHO.get(),
     }
     connection.execute(audit.insert().values(record))
 

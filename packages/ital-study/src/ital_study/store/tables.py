@@ -84,6 +84,25 @@ audit = sa.Table(
     sa.Column("action", sa.String(32), nullable=False),
     sa.Column("number", sa.Integer),
     sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("who", sa.String(60), nullable=False, default=""),
+)
+
+researchers = sa.Table(
+    "researchers",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("role", sa.String(8), nullable=False),
+    sa.Column("password", sa.Text, nullable=False),  # an Argon2 hash
+    sa.Column("added_at", sa.BigInteger, nullable=False),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("hash", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(40), nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("revoked_at", sa.BigInteger),
 )
 
 intake = sa.Table(
@@ -123,4 +142,6 @@ ALL = (
     intake,
     server_key,
     freezes,
+    researchers,
+    tokens,
 )

@@ -123,6 +123,7 @@ function logIn(message = "") {
   shown = "";
   view = null;
   at("top").replaceChildren();
+  const name = h("input", { id: "researcher", autocomplete: "username", spellcheck: "false", maxlength: 40 });
   const password = h("input", { id: "password", type: "password", autocomplete: "current-password", required: true });
   const problem = h("p", { class: "field-problem", role: "alert" }, message);
   const button = h("button", { type: "submit", class: "primary" }, "Log in");
@@ -130,6 +131,8 @@ function logIn(message = "") {
     "form",
     { class: "card log-in" },
     h("h1", null, "Researcher’s dashboard"),
+    h("label", { for: "researcher" }, "Your name, if you have a password of your own"),
+    name,
     h("label", { for: "password" }, "Password"),
     password,
     problem,
@@ -140,7 +143,7 @@ function logIn(message = "") {
     problem.textContent = "";
     button.disabled = true;
     try {
-      csrf = (await request("POST", "api/admin/login", { password: password.value })).csrf ?? "";
+      csrf = (await request("POST", "api/admin/login", { name: name.value.trim(), password: password.value })).csrf ?? "";
       await refresh();
     } catch (error) {
       problem.textContent = error instanceof Refused ? error.message : "No connection to the server.";
@@ -167,7 +170,8 @@ function frame() {
     title: h("span"),
     version: h("span", { class: "fine" }),
     updated: h("span", { class: "fine updated" }),
-    pause: h("button", { type: "button", onclick: () => togglePause() }),
+    who: h("span", { class: "fine" }),
+    pause: h("button", { type: "button", class: "for-run", onclick: () => togglePause() }),
     state: h("span", { class: "badge" }),
     modes: h("div", { class: "modes", role: "group", "aria-label": "Whose data" }),
     note: h("p", { class: "mode-note", hidden: true }),
@@ -184,7 +188,7 @@ function frame() {
         null,
         "Hidden until all places are taken, so that nobody stops or changes the study because of them.",
       ),
-      h("button", { type: "button", class: "quiet", onclick: () => unblind() }, "Show them now"),
+      h("button", { type: "button", class: "quiet for-own", onclick: () => unblind() }, "Show them now"),
     ),
     times: h("div"),
     dropouts: h("div"),
@@ -201,6 +205,7 @@ function frame() {
         "div",
         { class: "dash-tools" },
         view.updated,
+        view.who,
         view.state,
         view.pause,
         h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out"),
@@ -250,7 +255,7 @@ function frame() {
         section("Downloads", view.downloads),
       ),
     ),
-    section("Look up a participant", lookUp({ send, stages: STAGES, when, remove })),
+    h("div", { class: "for-run" }, section("Look up a participant", lookUp({ send, stages: STAGES, when, remove }))),
     section(
       "Participants",
       h("div", { class: "table-tools" }, h("label", { for: "filter" }, "Show"), choose),
@@ -269,7 +274,10 @@ function show(overview, entries) {
   if (news === shown) return;
   shown = news;
   const kept = document.activeElement?.dataset?.key;
-  const { study, counts, paused, participants } = overview;
+  const { study, counts, paused, participants, researcher } = overview;
+  // What a role may not do is hidden; the server refuses it as well.
+  document.body.dataset.role = researcher?.role ?? "own";
+  view.who.textContent = researcher?.name ?? "";
   view.title.textContent = study.title;
   document.title = `${study.title} – dashboard`;
   view.version.textContent = `Study “${study.name ?? ""}”, configuration ${String(study.version ?? "").slice(0, 10)}`;
@@ -558,14 +566,14 @@ function table(participants, robots, flags) {
           { class: "row-tools" },
           h(
             "button",
-            { type: "button", "data-key": `release-${one.number}`, disabled: !open(one), onclick: () => release(one) },
+            { type: "button", class: "for-run", "data-key": `release-${one.number}`, disabled: !open(one), onclick: () => release(one) },
             "Release",
             h("span", { class: "sr-only" }, ` participant ${one.number}`),
           ),
           excludeButton(one, { ask, send, notice, refresh }),
           h(
             "button",
-            { type: "button", class: "danger", "data-key": `delete-${one.number}`, onclick: () => remove(one) },
+            { type: "button", class: "danger for-own", "data-key": `delete-${one.number}`, onclick: () => remove(one) },
             "Delete",
             h("span", { class: "sr-only" }, ` participant ${one.number}`),
           ),
@@ -610,14 +618,14 @@ function downloads() {
       FILES.map(([file, text]) =>
         h("a", { class: "button", href: `api/admin/export/${file}?mode=${mode}`, download: true }, text),
       ),
-      h("a", { class: "button", href: `api/admin/payments.csv?mode=${mode}`, download: true }, "Payments (CSV)"),
+      h("a", { class: "button for-run", href: `api/admin/payments.csv?mode=${mode}`, download: true }, "Payments (CSV)"),
     ),
     h(
       "p",
       null,
-      h("a", { href: "preview" }, "Preview the study"),
-      " · ",
-      h("a", { href: "./?mode=pilot" }, "Take part as a pilot"),
+      h("a", { class: "for-run", href: "preview" }, "Preview the study"),
+      " ",
+      h("a", { class: "for-run", href: "./?mode=pilot" }, "Take part as a pilot"),
     ),
   );
 }
@@ -633,17 +641,18 @@ function audit(entries) {
       h(
         "tr",
         null,
-        ["When", "What", "Participant", "Detail"].map((text) => h("th", { scope: "col" }, text)),
+        ["When", "Who", "What", "Participant", "Detail"].map((text) => h("th", { scope: "col" }, text)),
       ),
     ),
     h(
       "tbody",
       null,
-      entries.map(({ at: time, action, number: who, detail }) =>
+      entries.map(({ at: time, who: researcher, action, number: who, detail }) =>
         h(
           "tr",
           null,
           h("td", null, when(time)),
+          h("td", null, researcher || "–"),
           h("td", null, action),
           h("td", null, who ?? "–"),
           h("td", null, detail ?? ""),

@@ -61,6 +61,6 @@ function found(person, { stages, when, remove }) {
     h("h3", null, `Participant ${person.number}: ${deleted ? "deleted" : (stages[person.stage] ?? person.stage)}`),
     h("p", { class: "fine" }, `Found ${MATCHED[person.matched]}.`),
     h("dl", { class: "found" }, facts.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])),
-    !deleted && h("button", { type: "button", class: "danger", onclick: remove }, "Delete on request"),
+    !deleted && h("button", { type: "button", class: "danger for-own", onclick: remove }, "Delete on request"),
   );
 }

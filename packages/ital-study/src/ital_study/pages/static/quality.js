@@ -38,7 +38,7 @@ export function excludeButton(one, tools) {
   const out = isExcluded(one);
   return h(
     "button",
-    { type: "button", "data-key": `exclude-${one.number}`, onclick: () => (out ? include : exclude)(one, tools) },
+    { type: "button", class: "for-run", "data-key": `exclude-${one.number}`, onclick: () => (out ? include : exclude)(one, tools) },
     out ? "Include" : "Exclude",
     h("span", { class: "sr-only" }, ` participant ${one.number}`),
   );
