@@ -8,12 +8,17 @@ import dataclasses
 import re
 
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import expect
 
+from ital_study.config.parts import Part
 from ital_study.server import signed_links
+from ital_study.store import open_store, operations
+from ital_study.store.tables import participants
 from tests.browser.conftest import Api, Person, log_in, serving, study_app
 from tests.browser.test_accessibility import Checker
 from tests.browser.tour import everything, pseudo_study, tour
+from tests.questions import unasked
 
 SAID = """() => {
   const shown = [...document.querySelectorAll("*")].filter((one) => one.checkVisibility());
@@ -21,6 +26,7 @@ SAID = """() => {
   const labels = shown.flatMap((one) => names.map((name) => one.getAttribute(name) ?? ""));
   return [document.title, document.body.innerText, ...labels].join("\\n");
 }"""
+DAY = 24 * 3600 * 1000  # milliseconds
 CODE_AT_THE_END = everything().completion.code
 CODE = r"\b[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}\b"
 
@@ -192,6 +198,55 @@ def test_a_link_that_lets_nobody_in_says_what_to_do(page, context, signed_study,
         look(problem)
     assert look.found == []
     assert tuple(look.checked) == LINK_PROBLEMS
+
+
+@pytest.fixture(scope="module", params=["en", "de", "qps"])
+def study_in_parts(request, tmp_path_factory):
+    """A study in two sessions, in one language; its address and its database too."""
+    config = pseudo_study() if request.param == "qps" else everything()
+    parts = (Part(("A",)), Part(("E",), after_days=1, within_days=2))
+    config = dataclasses.replace(config, parts=parts, questionnaires=(), attention=())
+    if request.param != "qps":
+        config = unasked(config)
+    folder = tmp_path_factory.mktemp("parts")
+    with serving(study_app(folder, config)) as address:
+        yield request.param, config, address, folder
+
+
+def test_the_pages_between_two_parts(page, context, study_in_parts, axe):
+    language, config, address, folder = study_in_parts
+    look = Reader(page, axe) if language == "qps" else Checker(page, axe)
+    for state, days in (("early", None), ("open", (-1, 1)), ("late", (-2, -1))):
+        context.clear_cookies()
+        api = Api(context, address, config)
+        api.join({"id": state})
+        api.post("/api/language", {"language": language})
+        api.to_check()
+        api.check()
+        api.teach_all()
+        if days is not None:
+            move_part(folder, *days)
+        page.goto(f"{address}/?id={state}&lang={language}")
+        page.locator("body[data-stage=waiting] h1").wait_for()
+        fields = {"part": "1", "next": "2", "parts": "2"}
+        title = config.words_in(language)[f"part.{state}_title"].format(**fields)
+        assert page.locator("h1").inner_text() == title
+        look(state)
+        if state == "open":
+            page.locator(".page .primary").click()
+            page.locator(".interlude .primary").wait_for()
+    assert look.found == []
+
+
+def move_part(folder, opens, closes):
+    """Let the next part of the newest participant be open, or over."""
+    now = operations.now()
+    p = participants.c
+    with open_store(str(folder / "study.db")) as store:
+        newest = sa.select(sa.func.max(p.number)).scalar_subquery()
+        times = {"opens_at": now + opens * DAY, "closes_at": now + closes * DAY}
+        moved = participants.update().where(p.number == newest).values(times)
+        store.write(lambda connection: connection.execute(moved))
 
 
 @pytest.mark.parametrize("wishes", ["?lang=de", "?lang=xx", ""])

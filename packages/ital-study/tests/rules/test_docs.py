@@ -5,7 +5,7 @@ import textwrap
 from pathlib import Path
 
 import ital_study as study
-from ital_study.config import panel, payment, quality, sections
+from ital_study.config import panel, parts, payment, quality, sections
 from ital_study.config import questions as _questions
 from tests import questions
 
@@ -40,6 +40,7 @@ def test_every_key_of_the_configuration_is_explained():
         sections.Completion,
         panel.Panel,
         payment.Payment,
+        parts.Part,
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name

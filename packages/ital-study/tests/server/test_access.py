@@ -38,6 +38,7 @@ POSTS = {
     "answers": {"page": "you", "place": "start", "answers": {"age": 34}},
     "steps": {"round": "w", "step": 1, "choice": 0},
     "attention": {"round": "w", "step": 1, "choice": 0},
+    "part": {},
     "events": {"events": [{"kind": "online"}]},
     "comments": {"text": "hello"},
     "leave": {"keep": False},

@@ -147,7 +147,7 @@ def test_the_description_names_every_route_and_no_play(sqlite_url, served):
         "comments",
         "leave",
     }
-    participant |= {"answers", "attention", "language", "panel"}
+    participant |= {"answers", "attention", "language", "panel", "part"}
     researcher = {
         "login",
         "logout",

@@ -39,9 +39,9 @@ def test_orders_with_and_without_a_row():
     assert order == "naive-ital-posterior-aware@2"
     assert map_orders.robots_of(order) == "naive-ital-posterior-aware"
     assert map_orders.row_of(order) == 2
-    assert map_orders.taught(order, 3) == map_orders.rows(3)[2]
-    assert map_orders.taught("naive-aware", 2) == map_orders.taught(None, 2) == (0, 1)
-    assert map_orders.numbers("naive-aware@1", ["A", "B"]) == {"B": 1, "A": 2}
+    assert map_orders.taught(order, (3,)) == map_orders.rows(3)[2]
+    assert map_orders.taught("naive-aware", (2,)) == map_orders.taught(None, (2,)) == (0, 1)
+    assert map_orders.numbers("naive-aware@1", BALANCED) == {"E": 1, "A": 2}
     assert lineup.first_robots("aware-naive@1") == ["aware", "naive"]
 
 
@@ -51,7 +51,7 @@ def test_rows_and_first_robots_stay_independent():
     for _ in range(200):
         robots = lineup.next_order(robots_so_far, 5, LEARNERS)
         robots_so_far[robots] += 1
-        counted[map_orders.with_row(robots, map_orders.next_row(counted, robots, 5))] += 1
+        counted[map_orders.with_row(robots, map_orders.next_row(counted, robots, (5,)))] += 1
     rows = Counter()
     together = Counter()
     for order, times in counted.items():
@@ -91,7 +91,7 @@ def test_people_teach_the_maps_in_their_own_order(url, served):
     assert stored == (4 * BALANCED.total_steps,)
     for number, own in table.groupby("participant"):
         in_time = own.sort_values("stored_at", kind="stable")["map"].unique()
-        row = map_orders.taught(own["order"].iloc[0], 2)
+        row = map_orders.taught(own["order"].iloc[0], (2,))
         assert list(in_time) == ["AE"[index] for index in row], number
         assert list(own["map"].unique()) == list(in_time)
     assert measures.analyze(read_source(url, None)[0]).summary is not None

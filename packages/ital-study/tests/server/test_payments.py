@@ -105,7 +105,7 @@ def test_the_section_of_the_configuration():
     text = "".join(f"{ending} = {number}\n" for number, ending in enumerate(ENDINGS))
     paid = study.parse_config(f'{SHORT}\n[payment]\ncurrency = "EUR"\n{text}')
     assert study.parse_config(paid.to_toml()) == paid
-    assert [paid.payment.amount(ending) for ending in ENDINGS] == [0, 1, 2, 3, 4, 5]
+    assert [paid.payment.amount(ending) for ending in ENDINGS] == list(range(7))
     assert study.parse_config(f"{SHORT}\n[payment]\n").hash == plain.hash
     for line, said in (
         ("finished = -1", "payment.finished must be a number at least 0"),

@@ -15,6 +15,7 @@ from ital_study.config import languages as _languages
 from ital_study.config import lineup as _lineup
 from ital_study.config import texts as _texts
 from ital_study.config.panel import Panel
+from ital_study.config.parts import Part
 from ital_study.config.payment import Payment
 from ital_study.config.quality import AttentionCheck, Quality
 from ital_study.config.questions import Questionnaire
@@ -46,6 +47,7 @@ LATER = (
     "links",
     "payment",
     "map_order",
+    "parts",
 )
 
 
@@ -96,6 +98,7 @@ class Config:
         payment: What people are paid, by how their part ended.
         map_order: Order of the maps: ``fixed``, that of the file, or ``balanced`` over
             participants.
+        parts: Sessions of the study; none: one session with all maps.
     """
 
     name: str
@@ -137,6 +140,7 @@ class Config:
     links: str = "open"
     payment: Payment = field(default_factory=Payment)
     map_order: str = "fixed"
+    parts: tuple[Part, ...] = ()
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -147,6 +151,13 @@ class Config:
     def size(self) -> int:
         """Cells along one side of a map."""
         return len(self.warm_up_map.rewards)
+
+    @property
+    def part_sizes(self) -> tuple[int, ...]:
+        """The number of maps in each part."""
+        if not self.parts:
+            return (len(self.maps),)
+        return tuple(len(part.maps) for part in self.parts)
 
     @property
     def all_maps(self) -> tuple[Map, ...]:

@@ -21,7 +21,7 @@ TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})?")
 _ACCENTS = str.maketrans("aceinosuyACEINOSUY", "àçéîñöšüýÀÇÉÎÑÖŠÜÝ")
 # Areas of words that came later: languages of studies that began before have none of them, so their
 # pages show the English ones.
-LATER = ("link.",)
+LATER = ("link.", "part.")
 _FIELD = re.compile(r"(\{[a-z_]+\})")  # a group, so that splitting keeps the fields
 
 

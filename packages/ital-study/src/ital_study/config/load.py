@@ -20,6 +20,7 @@ from ital_study.config.configuration import (
 )
 from ital_study.config.lineup import KINDS, study_kinds
 from ital_study.config.panel import LINK, Panel, panel_of
+from ital_study.config.parts import parts_of
 from ital_study.config.payment import Payment, payment_of
 from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (
@@ -158,6 +159,7 @@ def _without_translations(table: TomlTable) -> Config:
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
         links=_links(table, panel),
+        parts=parts_of(table, [each.name for each in maps]),
         map_order=table.one_of("map_order", MAP_ORDERS),
         payment=payment_of(table.section("payment", Payment)),
     )

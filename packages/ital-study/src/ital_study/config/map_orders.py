@@ -1,14 +1,20 @@
 """The order of maps: that of the file, or balanced over participants.
 
-Where it is balanced, an order of robots ends in :data:`MARK` and the number of a row: the order
-``naive-aware@2`` has the maps of row 2, and a naive robot first on the first map of the file.
+Maps are balanced within the parts of a study, if it has several. Where they are, an order of robots
+ends in :data:`MARK` and the number of a row: the order ``naive-aware@2`` has the maps of row 2, and
+a naive robot first on the first map of the file.
 """
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ital_study.config import lineup
+
+if TYPE_CHECKING:
+    from ital_study.config.configuration import Config
 
 MARK = "@"
 
@@ -39,6 +45,31 @@ def rows(maps: int) -> tuple[tuple[int, ...], ...]:
     return tuple(dict.fromkeys(shifted))
 
 
+@functools.lru_cache(maxsize=32)
+def rows_of_parts(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """List the orders of maps that balance within each part of a study.
+
+    Args:
+        sizes: Number of maps in each part.
+
+    Returns:
+        Indices of the maps in the file, in the order in which they are taught. Every part goes
+        through its own rows in turn.
+    """
+    squares = [rows(size) for size in sizes]
+    count = math.lcm(*map(len, squares))
+    return tuple(_joined(squares, number) for number in range(count))
+
+
+def _joined(squares: Sequence[Sequence[Sequence[int]]], number: int) -> tuple[int, ...]:
+    """Return the maps of all parts, each in the row whose turn it is."""
+    joined: list[int] = []
+    for square in squares:
+        before = len(joined)
+        joined += [before + index for index in square[number % len(square)]]
+    return tuple(joined)
+
+
 def _shifted(row: Sequence[int], shift: int) -> tuple[int, ...]:
     return tuple((index + shift) % len(row) for index in row)
 
@@ -60,37 +91,37 @@ def row_of(order: str | None) -> int | None:
     return int(order.partition(MARK)[2])
 
 
-def taught(order: str | None, maps: int) -> tuple[int, ...]:
+def taught(order: str | None, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return in which order the maps are taught.
 
     Args:
         order: The order of a participant; None before it is assigned.
-        maps: Number of maps.
+        sizes: Number of maps in each part of the study.
 
     Returns:
         Indices of the maps in the file.
     """
     row = row_of(order)
     if row is None:
-        return tuple(range(maps))
-    return rows(maps)[row]
+        return tuple(range(sum(sizes)))
+    return rows_of_parts(sizes)[row]
 
 
-def numbers(order: str | None, names: Sequence[str]) -> dict[str, int]:
+def numbers(order: str | None, config: "Config") -> dict[str, int]:
     """Return the number of each map as its participant sees it.
 
     Args:
         order: The order of the participant.
-        names: Names of the maps, in the order of the file.
+        config: The configuration that the participant saw.
 
     Returns:
-        Numbers from 1, by name.
+        Numbers from 1, by the name of the map.
     """
-    indices = taught(order, len(names))
-    return {names[index]: number for number, index in enumerate(indices, start=1)}
+    indices = taught(order, config.part_sizes)
+    return {config.maps[index].name: number for number, index in enumerate(indices, start=1)}
 
 
-def next_row(counted: Mapping[str, int], robots: str, maps: int) -> int:
+def next_row(counted: Mapping[str, int], robots: str, sizes: tuple[int, ...]) -> int:
     """Choose the row of maps that balances best.
 
     The rarest row; among several, the one that came least often with the first robots of this
@@ -99,7 +130,7 @@ def next_row(counted: Mapping[str, int], robots: str, maps: int) -> int:
     Args:
         counted: Number of participants by order.
         robots: The order of robots of the next participant.
-        maps: Number of maps.
+        sizes: Number of maps in each part of the study.
 
     Returns:
         Number of the row.
@@ -119,4 +150,4 @@ def next_row(counted: Mapping[str, int], robots: str, maps: int) -> int:
         seen = sum(together[row, index, first] for index, first in firsts)
         return taken[row], seen
 
-    return min(range(len(rows(maps))), key=cost)
+    return min(range(len(rows_of_parts(sizes))), key=cost)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from ital_study.config.toml import TomlTable
 
-# How a part may end. The first four are those of the pages; people of the others are gone: the
-# researcher excluded them before the end, or their data were deleted.
-ENDINGS = ("finished", "declined", "failed_check", "left", "excluded", "deleted")
+# How a part may end. The first four are those of the pages. The others never saw an end: they did
+# not come to a later session in time, were excluded before, or their data were deleted.
+ENDINGS = ("finished", "declined", "failed_check", "left", "late", "excluded", "deleted")
 MOST = 1e6
 
 
@@ -20,6 +20,7 @@ class Payment:
         declined: Amount for those who did not agree to take part.
         failed_check: Amount for those who failed the comprehension check.
         left: Amount for those who left early.
+        late: Amount for those who did not come to a later part in time.
         excluded: Amount for those whom the researcher excluded before their part had ended.
         deleted: Amount for those whose data were deleted.
     """
@@ -29,6 +30,7 @@ class Payment:
     declined: float | None = None
     failed_check: float | None = None
     left: float | None = None
+    late: float | None = None
     excluded: float | None = None
     deleted: float | None = None
 

@@ -84,9 +84,8 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    names = [map_.name for map_ in config.maps]
     numbers_by_order = {
-        order: map_orders.numbers(order, names) for order in steps["order"].unique()
+        order: map_orders.numbers(order, config) for order in steps["order"].unique()
     }
     places = [
         numbers_by_order[order].get(name)
@@ -131,7 +130,7 @@ def numbers_of(
         "same_place_run": lazy_run,
         "machine_share": machine_share,
         "chance_p": chance_p,
-        "longest_pause_minutes": _longest_pause(steps),
+        "longest_pause_minutes": _longest_pause(steps, config),
         "inputs": " ".join(sorted(set(steps["input"]) - {""})),
         "smallest_width": _smallest(screens, "width"),
         "smallest_height": _smallest(screens, "height"),
@@ -341,8 +340,7 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
         for event in events
         if event.kind == "chosen"
     }
-    names = [map_.name for map_ in config.maps]
-    number_of = map_orders.numbers(_order_of(steps), names)
+    number_of = map_orders.numbers(_order_of(steps), config)
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
     unseen = [
         (f"{number_of.get(name)}-{robot}", str(step - 1)) not in picked
@@ -359,12 +357,17 @@ def _order_of(steps: "pd.DataFrame") -> str | None:
     return str(orders.iloc[0])
 
 
-def _longest_pause(steps: "pd.DataFrame") -> float:
-    """Return the largest number of minutes between two stored steps."""
+def _longest_pause(steps: "pd.DataFrame", config: Config) -> float:
+    """Return the largest number of minutes between two stored steps of a part."""
     seconds = _stored_seconds(steps).dropna()
     if len(seconds) < 2:
         return math.nan
-    return float(seconds.diff().max()) / 60
+    if not config.parts:
+        return float(seconds.diff().max()) / 60
+    # The days between two parts are no pause.
+    part_of = {name: number for number, part in enumerate(config.parts) for name in part.maps}
+    parts = steps["map"].map(part_of).loc[seconds.index]
+    return float(seconds.groupby(parts).diff().max()) / 60
 
 
 def _stored_seconds(steps: "pd.DataFrame") -> "pd.Series[float]":

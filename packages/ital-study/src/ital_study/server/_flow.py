@@ -53,7 +53,7 @@ def rounds(config: Config, order: str | None) -> list[Round]:
     found = [warm_up]
     if order is None:
         return found
-    for number, index in enumerate(map_orders.taught(order, len(config.maps)), start=1):
+    for number, index in enumerate(map_orders.taught(order, config.part_sizes), start=1):
         study_map = config.maps[index]
         learners = lineup.robots(order, index, config.learners)
         for robot, learner in enumerate(learners, start=1):
@@ -130,12 +130,27 @@ def asked_next(config: Config, order: str | None, done: int, answered: int) -> A
     return due[answered]
 
 
-def stage_after(config: Config, order: str | None, done: int, answered: int) -> str:
-    """Return the stage of a participant with an order, by stored steps and answered pages."""
+def part_of(config: Config, done: int) -> int:
+    """Return the number of the part, from 1, to which the step after ``done`` steps belongs."""
+    end = config.warm_up_steps
+    for number, maps in enumerate(config.part_sizes, start=1):
+        end += maps * len(config.learners) * config.steps
+        if done < end:
+            return number
+    return len(config.part_sizes)
+
+
+def stage_after(config: Config, order: str | None, done: int, answered: int, begun: int = 1) -> str:
+    """Return the stage of a participant with an order.
+
+    It follows from the stored steps, the answered pages and the parts that have begun.
+    """
     if asked_next(config, order, done, answered) is not None:
         return "questions"
     if done < config.warm_up_steps:
         return "warm_up"
+    if done < config.total_steps and part_of(config, done) > begun:
+        return "waiting"
     if done < config.total_steps:
         return "teach"
     return "comments"

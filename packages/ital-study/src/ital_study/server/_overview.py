@@ -14,6 +14,7 @@ from ital_study.config import map_orders
 from ital_study.config.configuration import Config
 from ital_study.data.table import MODES, unreadable_note
 from ital_study.robots.rules import StudyRules
+from ital_study.server import _parts
 from ital_study.server._endings import has_consented
 from ital_study.server._flags import FlagsOfPeople, UnreadableRows
 from ital_study.server._session import study_facts
@@ -140,10 +141,12 @@ class Dashboard:
 
 def is_open(participant: Participant, since: int) -> bool:
     """Return whether a participant is active: on the way, with a slot, and seen recently."""
-    if participant.stage not in operations.OPEN or participant.usable:
+    if participant.stage not in (*operations.OPEN, operations.WAITING) or participant.usable:
         return False
     if participant.released or participant.excluded is not None:
         return False
+    if participant.stage == operations.WAITING:
+        return not _parts.is_late(participant)
     return participant.seen_at > since
 
 
@@ -197,20 +200,20 @@ def _balance(
             for order in sorted(in_use)
         ],
         "firsts": dict(zip(names, firsts, strict=True)),
-        "map_orders": _balance_of_maps(usable_orders, open_orders, names),
+        "map_orders": _balance_of_maps(usable_orders, open_orders, config),
     }
 
 
 def _balance_of_maps(
-    usable: Sequence[str], on_the_way: Sequence[str], names: Sequence[str]
+    usable: Sequence[str], on_the_way: Sequence[str], config: Config
 ) -> list[dict[str, Any]]:
     """Return how often each balanced order of maps is in use; none if maps come as in the file."""
     usable_rows = Counter(map(map_orders.row_of, usable))
     open_rows = Counter(map(map_orders.row_of, on_the_way))
     rows = []
-    for number, row in enumerate(map_orders.rows(len(names))):
+    for number, row in enumerate(map_orders.rows_of_parts(config.part_sizes)):
         if usable_rows[number] or open_rows[number]:
-            maps = [names[index] for index in row]
+            maps = [config.maps[index].name for index in row]
             in_use = {"usable": usable_rows[number], "open": open_rows[number]}
             rows.append({"maps": maps, **in_use})
     return rows
@@ -272,7 +275,7 @@ def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]
 def _has_dropped_out(participant: Participant, since: int) -> bool:
     if participant.stage in GONE:
         return True
-    if participant.stage not in operations.OPEN or participant.usable:
+    if participant.stage not in (*operations.OPEN, operations.WAITING) or participant.usable:
         return False
     return not is_open(participant, since)
 

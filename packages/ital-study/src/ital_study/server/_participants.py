@@ -246,6 +246,13 @@ async def steps(page: ByPage, body: messages.TakeStep) -> State:
     return await page.answer(action)
 
 
+@router.post("/part", responses=ERRORS)
+async def part(page: ByPage, body: messages.Nothing) -> State:
+    """Begin the next part of a study in several sessions, if it is open."""
+    action = page.study.next_part(page.uid)
+    return await page.answer(action)
+
+
 @router.post("/attention", responses=ERRORS)
 async def attention(page: ByPage, body: messages.TakeStep) -> State:
     """Take the answer to an attention check before a step.

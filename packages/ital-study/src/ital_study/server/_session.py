@@ -15,11 +15,12 @@ import numpy as np
 from ital_study.config.configuration import Config
 from ital_study.robots import attention as _attention
 from ital_study.robots.rules import Arrow, Mind, RobotPicture, StudyRules
-from ital_study.server import _endings, _flow
+from ital_study.server import _endings, _flow, _parts
 from ital_study.server._asking import page_questions
 from ital_study.server._flow import Asked, NextStep, Round
 from ital_study.server._keys import Keys
 from ital_study.server._markdown import parse_markdown
+from ital_study.store import operations
 from ital_study.store.operations import as_state
 from ital_study.store.records import Participant, StoredStep
 
@@ -233,6 +234,11 @@ def _of_stage(session: ParticipantSession, keys: Keys, stage: str) -> PageState:
         return {"questions": page_questions(asked, session.config, participant.language)}
     if stage in TEACHING:
         return {"scene": _scene(session)}
+    if stage == operations.WAITING:
+        part = _parts.page_part(session.config, participant)
+        if part["state"] != _parts.LATE:
+            return {"part": part}
+        return {"part": part, **ending(session, keys, None)}
     if stage == "excluded" or stage in _endings.OUTCOMES:
         state = ending(session, keys, _endings.outcome_of(participant))
         if stage == "finished":

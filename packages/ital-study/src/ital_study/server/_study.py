@@ -18,7 +18,7 @@ from ital_study.config.configuration import Config
 from ital_study.config.load import parse_config
 from ital_study.robots import attention
 from ital_study.robots.rules import StudyRules
-from ital_study.server import _endings, _flow
+from ital_study.server import _endings, _flow, _parts
 from ital_study.server._asking import answers_event
 from ital_study.server._errors import TRY_AGAIN, Refused
 from ital_study.server._flow import Asked, Round
@@ -337,8 +337,8 @@ class LiveStudy:
             stored = await asyncio.to_thread(self._stored_answers, number, page, place)
             return self._once_more(session, stored == event.data["answers"])
         answered = participant.answered + 1
-        stage = _flow.stage_after(config, participant.order, participant.done, answered)
-        return await self._move(session, [event], stage=stage, answered=answered)
+        changes, ended = _parts.moved_on(config, participant, participant.done, answered)
+        return await self._move(session, [event, *ended], **changes, answered=answered)
 
     def _stored_answers(self, number: int, page: str, place: str) -> Any:
         with self.store.reading() as connection:
@@ -395,16 +395,16 @@ class LiveStudy:
         done = participant.done + 1
         is_last = done == session.config.total_steps
         happened = [Event("all_steps_stored")] if is_last else []
-        stage = _flow.stage_after(session.config, participant.order, done, participant.answered)
+        changes, ended = _parts.moved_on(session.config, participant, done, participant.answered)
         # The robot in memory moves only after the commit: if this raises, the session is dropped,
         # and the next request continues from what is stored.
         job = functools.partial(
             operations.add_step,
             participant=participant,
             step=step,
-            happened=happened,
-            stage=stage,
+            happened=[*happened, *ended],
             usable=is_last,
+            **changes,
         )
         session.participant = await self._store(job)
         session.enter(mind)
@@ -412,6 +412,17 @@ class LiveStudy:
         picture = session.picture if session.mind is mind else None
         session.look_back(current, step, before.belief, picture)
         return page_state(session, self.keys)
+
+    @in_turn()
+    async def next_part(self, session: ParticipantSession) -> PageState:
+        """Begin the next part, if it is open; else the page says when it is. May be repeated."""
+        participant = session.participant
+        if participant.stage != operations.WAITING:
+            return self._once_more(session, participant.part > 1)
+        if _parts.state_of(participant) != _parts.OPEN:
+            return page_state(session, self.keys)
+        changes, happened = _parts.begun(session.config, participant)
+        return await self._move(session, happened, **changes)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
         asked_for = next((each for each in session.rounds if each.id == round_id), None)

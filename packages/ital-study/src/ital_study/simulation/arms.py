@@ -449,7 +449,7 @@ def _robots_taught(config: Config, run: ArmsRun) -> list[RobotsTaught]:
     for number in run.numbers:
         order = order_of(number, len(run.maps), learners)
         if config.map_order == "balanced":
-            rows = map_orders.rows(len(run.maps))
+            rows = map_orders.rows_of_parts(config.part_sizes)
             order = map_orders.with_row(order, (number - 1) % len(rows))
         of_maps = [_robot_numbers(order, index, learners, taught) for index in range(len(run.maps))]
         robots.append(RobotsTaught(order, of_maps))

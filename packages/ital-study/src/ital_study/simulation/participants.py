@@ -192,6 +192,8 @@ class _Participant:
             case "warm_up" | "teach":
                 await self.teach(state["scene"])
                 show()
+            case "waiting":  # programs need not wait
+                await self.send("/api/part", {})
             case "comments":
                 await self.send("/api/comments", {"text": ""})
             case stage:

@@ -124,6 +124,8 @@ def _with_times(participant: Participant) -> dict[str, Any]:
     return participant._asdict() | {
         "joined_at": iso(participant.joined_at),
         "seen_at": iso(participant.seen_at),
+        "opens_at": iso(participant.opens_at),
+        "closes_at": iso(participant.closes_at),
     }
 
 
@@ -428,6 +430,8 @@ def _put_participant(connection: sa.Connection, record: Mapping[str, Any]) -> No
     own = {
         "joined_at": from_iso(record["joined_at"]),
         "seen_at": from_iso(record["seen_at"]),
+        "opens_at": from_iso(record.get("opens_at", "")),
+        "closes_at": from_iso(record.get("closes_at", "")),
         "number": number,
         "uid": secrets.token_hex(16),
         "external_hash": None,

@@ -35,6 +35,7 @@ from ital_study.store.tables import (
 
 # Stages of active participants.
 OPEN = ("consent", "instructions", "check", "questions", "warm_up", "teach")
+WAITING = "waiting"  # between two parts
 PLACED = OPEN[1:]  # a place is taken at consent
 ENDED = ("finished", "declined", "failed_check", "left")
 DAY = 24 * 3600 * 1000  # milliseconds
@@ -147,11 +148,17 @@ def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
         ~p.released,
         p.seen_at > since,
     )
+    # Who waits for the next part keeps the place, however long ago they were here.
+    between_parts = sa.and_(
+        p.stage == WAITING,
+        ~p.released,
+        sa.or_(p.closes_at.is_(None), p.closes_at > now()),
+    )
     return [
         p.mode == mode,
         p.config == config,
         p.excluded.is_(None),
-        sa.or_(p.usable, on_the_way),
+        sa.or_(p.usable, on_the_way, between_parts),
     ]
 
 
@@ -267,10 +274,13 @@ _CHANGING = (
     "language",
     "bytes",
     "answered",
+    "part",
+    "opens_at",
+    "closes_at",
 )
 # The columns that must be as the caller knows them. So of two requests that start from one state,
 # the second changes no row and is refused: no step is stored twice, and none is overwritten.
-_STILL = ("number", "uid", "stage", "done", "tries", "events", "answered")
+_STILL = ("number", "uid", "stage", "done", "tries", "events", "answered", "part")
 # Statements are built once, because they run with every step.
 _AS_KNOWN = [participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL]
 _NEW: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in _CHANGING}
@@ -363,7 +373,7 @@ def assign_order(connection: sa.Connection, participant: Participant, config: Co
     order = lineup.next_order(of_robots, maps, config.learners)
     if config.map_order == "fixed":
         return order
-    return map_orders.with_row(order, map_orders.next_row(taken, order, maps))
+    return map_orders.with_row(order, map_orders.next_row(taken, order, config.part_sizes))
 
 
 def decline(connection: sa.Connection, participant: Participant) -> Participant:

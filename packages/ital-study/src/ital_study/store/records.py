@@ -29,6 +29,9 @@ class Participant(NamedTuple):
         bytes: Size of the stored events.
         excluded: Why the researcher excluded the participant; None: included.
         answered: Number of pages of questions that are answered.
+        part: Number of the part that has begun, from 1.
+        opens_at: From when on somebody who waits may begin the next part.
+        closes_at: Until when they may; None: for ever.
     """
 
     number: int
@@ -52,6 +55,9 @@ class Participant(NamedTuple):
     bytes: int = 0
     excluded: str | None = None
     answered: int = 0
+    part: int = 1
+    opens_at: int | None = None
+    closes_at: int | None = None
 
 
 class NewParticipant(NamedTuple):

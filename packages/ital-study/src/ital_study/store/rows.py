@@ -268,8 +268,7 @@ def answered_page(
     pages = {page.id: page for page in config.texts(participant.language).questionnaires}
     page = pages.get(data["page"])
     # A page that is about no map has no number in its text.
-    names = [study_map.name for study_map in config.maps]
-    map_numbers: dict[str, int | str] = {"": "", **map_orders.numbers(participant.order, names)}
+    map_numbers: dict[str, int | str] = {"": "", **map_orders.numbers(participant.order, config)}
     map_number = map_numbers.get(data.get("map", ""))
     if page is None or map_number is None:
         return None

@@ -87,8 +87,7 @@ def step_rows(
     Returns:
         Rows by map and robot, in the order in which they were taught.
     """
-    names = [study_map.name for study_map in rules.config.maps]
-    map_numbers = map_orders.numbers(participant.order, names)
+    map_numbers = map_orders.numbers(participant.order, rules.config)
     # By map and robot, which is the order of the rows.
     by_round: dict[tuple[int, int], list[StoredStep]] = defaultdict(list)
     for step in stored:

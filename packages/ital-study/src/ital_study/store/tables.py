@@ -37,6 +37,9 @@ participants = sa.Table(
     sa.Column("bytes", sa.Integer, nullable=False, default=0),
     sa.Column("excluded", sa.Text),
     sa.Column("answered", sa.Integer, nullable=False, default=0),
+    sa.Column("part", sa.Integer, nullable=False, default=1),
+    sa.Column("opens_at", sa.BigInteger),
+    sa.Column("closes_at", sa.BigInteger),
     sa.UniqueConstraint("mode", "external_hash"),
 )
 

@@ -26,6 +26,7 @@ const STAGES = {
   questions: "questions",
   warm_up: "warm-up",
   teach: "teaching",
+  waiting: "between parts",
   comments: "comments",
   finished: "finished",
   declined: "declined",

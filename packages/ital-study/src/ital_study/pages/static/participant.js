@@ -23,7 +23,7 @@ const ROOMY = "ital-small-screen-accepted";
 const MOST_EVENTS = 50;
 const KEPT_EVENTS = 400;
 const TEACHING = ["warm_up", "teach"];
-const MAY_LEAVE = ["consent", "instructions", "check", "questions", "warm_up", "teach", "comments"];
+const MAY_LEAVE = ["consent", "instructions", "check", "questions", "warm_up", "teach", "waiting", "comments"];
 const MARKED_MODES = ["preview", "pilot", "simulated"];
 const at = (id) => document.getElementById(id);
 
@@ -450,8 +450,8 @@ async function catchUp() {
   if (acting || !state?.csrf) return;
   try {
     const now = await request("GET", "api/state");
-    const place = ({ stage, scene, check, questions }) =>
-      `${stage} ${placeOf(scene)} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
+    const place = ({ stage, scene, check, questions, part }) =>
+      `${stage} ${part?.state} ${placeOf(scene)} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
     if (!acting && place(now) !== place(state)) await show(now);
   } catch (error) {
     const unknown = error instanceof Refused && error.status === 401;

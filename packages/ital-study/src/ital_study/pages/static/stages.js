@@ -3,6 +3,7 @@
 import { about, afterwards, farewell, identity, link, wayBack } from "./endings.js";
 import { Palette } from "./maps.js";
 import { h, language, languages, once, pointOut, prose, t } from "./page.js";
+import { waiting } from "./parts.js";
 import { drawPicture } from "./pictures.js";
 import { questions } from "./questions.js";
 
@@ -261,6 +262,7 @@ export const STAGES = {
   instructions,
   check,
   questions,
+  waiting: (state, tools) => card(waiting(state, tools), about(state)),
   comments,
   finished,
   left,
