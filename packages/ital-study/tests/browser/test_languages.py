@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import expect
 
-from ital_study.config.parts import Part
+from ital_study.config.parts import StudyPart
 from ital_study.server import signed_links
 from ital_study.store import open_store, operations
 from ital_study.store.tables import participants
@@ -204,7 +204,7 @@ def test_a_link_that_lets_nobody_in_says_what_to_do(page, context, signed_study,
 def study_in_parts(request, tmp_path_factory):
     """A study in two sessions, in one language; its address and its database too."""
     config = pseudo_study() if request.param == "qps" else everything()
-    parts = (Part(("A",)), Part(("E",), after_days=1, within_days=2))
+    parts = (StudyPart(("A",)), StudyPart(("E",), after_days=1, within_days=2))
     config = dataclasses.replace(config, parts=parts, questionnaires=(), attention=())
     if request.param != "qps":
         config = unasked(config)

@@ -40,7 +40,7 @@ def test_every_key_of_the_configuration_is_explained():
         sections.Completion,
         panel.Panel,
         payment.Payment,
-        parts.Part,
+        parts.StudyPart,
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name

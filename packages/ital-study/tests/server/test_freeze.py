@@ -234,3 +234,12 @@ def test_plans_that_cannot_be_frozen(folder, capsys, words, said):
     command = ["study", "freeze", "lab", "--participants", 60, *words]
     check_refused(capsys, folder.parent, command, said)
     assert not (folder / "study.db").exists()
+
+
+def test_serving_can_unblind(folder, capsys, monkeypatch):
+    monkeypatch.setattr("ital_study.cli.serve.run", lambda app, listening, *_: listening.close())
+    monkeypatch.setenv("ITAL_STUDY_PASSWORD", "a password for tests")
+    status, _, err = ital(capsys, "study", "serve", "lab", "--trial", "--port", 0, "--unblind")
+    assert status == 0, err
+    audit = everything(f"sqlite:///{folder / 'study.db'}")["audit"]
+    assert [row.action for row in audit] == ["unblinded"]

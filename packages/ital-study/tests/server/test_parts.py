@@ -8,7 +8,7 @@ import pytest
 import ital_study as study
 from ital.errors import InputError
 from ital_study.config import map_orders
-from ital_study.config.parts import Part
+from ital_study.config.parts import StudyPart
 from ital_study.config.payment import Payment
 from ital_study.server import payment_list
 from ital_study.store import backups, export, open_store, verification
@@ -19,7 +19,7 @@ from tests.server.test_links import ids
 from tests.server.test_panel import SHORT
 
 DAY = 24 * 3600
-PARTS = (Part(("A",)), Part(("E",), after_days=7, within_days=2))
+PARTS = (StudyPart(("A",)), StudyPart(("E",), after_days=7, within_days=2))
 CONFIG = tiny(parts=PARTS, payment=Payment("EUR", finished=10.0, late=4.0))
 
 
@@ -129,7 +129,7 @@ def test_only_live_people_wait(url, served):
 
 def test_two_sessions_with_signed_links_and_balanced_maps(url, served, later, tmp_path):
     """Three people, as the documentation describes it."""
-    parts = (Part(("A", "E")), Part(("F", "G"), after_days=1))
+    parts = (StudyPart(("A", "E")), StudyPart(("F", "G"), after_days=1))
     maps = [study.load_config().maps[index] for index in (0, 4, 1, 2)]
     named = tuple(type(each)(name, each.rewards) for each, name in zip(maps, "AEFG", strict=True))
     config = study.parse_config(

@@ -6,7 +6,7 @@ from ital.errors import InputError
 from ital_study.store import backups, open_store, researchers
 from tests.server.people import PASSWORD, Person, Researcher, cheap_hash, tiny
 from tests.server.test_access import ADMIN_GETS, ADMIN_POSTS, everything
-from tests.typed import ital
+from tests.typed import check_refused, ital
 
 NAMES = {"sally": "see", "ray": "run", "olga": "own"}
 # What each address of the dashboard needs at least.
@@ -230,3 +230,20 @@ def test_tokens_on_the_command_line(typed):
     ):
         status, out, err = typed("tokens", *words)
         assert (status, out, said in err, err.count("\n")) == (2, "", True, 1), err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["researchers", "--add", "a b"], "a name has 1 to 40 letters"),
+        (["researchers", "--add", "anna", "--role", "boss"], "the role must be one of"),
+        (["researchers"], "there is no database"),
+        (["researchers", "--remove", "anna"], "there is no database"),
+        (["tokens", "--create", "a b"], "a name has 1 to 40 letters"),
+        (["tokens", "--revoke", "nightly"], "there is no database"),
+    ],
+)
+def test_what_is_refused_makes_no_database(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    command, *options = words
+    check_refused(capsys, tmp_path, ["study", command, tmp_path, *options], said)

@@ -6,6 +6,7 @@ import json
 import threading
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -61,6 +62,54 @@ def test_migrations_give_the_tables_that_the_code_knows(store):
     with store.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert database.current_revision(connection) == database.known_revisions()[0]
+
+
+def test_a_database_of_before_opens_and_goes_on(url):
+    """The tables of revision 0004: no parts, no names in the audit, nothing frozen."""
+    address = database.parse_url(url)
+    if url.startswith("sqlite"):
+        open_store(url, create=True).close()
+        Path(str(address.database)).unlink()
+    engine = database.connect(address)
+    config = tiny()
+    now = operations.now()
+    with engine.execution_options(write=True).begin() as connection:
+        database.migrate(connection, "0004")
+        schema = sa.MetaData()
+        schema.reflect(connection)
+        version = {"hash": config.hash, "name": "old", "text": config.to_toml(), "added_at": now}
+        connection.execute(schema.tables["configurations"].insert(), version)
+        person = operations.Participant(
+            number=1,
+            uid="0" * 32,
+            mode="live",
+            teacher="human",
+            external_hash=None,
+            resume_hash="1" * 64,
+            config=config.hash,
+            code_version="0",
+            stage="teach",
+            order="naive-aware",
+            done=2,
+            tries=1,
+            usable=False,
+            released=False,
+            events=0,
+            joined_at=now,
+            seen_at=now,
+        )
+        known = schema.tables["participants"].columns.keys()
+        row = {name: value for name, value in person._asdict().items() if name in known}
+        connection.execute(schema.tables["participants"].insert(), row)
+        noted = {"at": now, "action": "paused", "number": None, "detail": ""}
+        connection.execute(schema.tables["audit"].insert(), noted)
+    engine.dispose()
+    with open_store(url) as store:
+        with store.reading() as connection:
+            assert operations.everyone(connection) == [person]
+            assert [row.who for row in connection.execute(sa.select(audit))] == [""]
+        moved = store.write(lambda connection: operations.add_step(connection, person, step()))
+        assert moved.done == 3
 
 
 def test_configurations_are_those_that_people_saw_or_the_newest(store, monkeypatch):

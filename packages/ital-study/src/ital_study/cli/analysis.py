@@ -239,7 +239,9 @@ def analyze(
     _print_tables(page.text_tables(analysis))
     print()
     unreadable = _table.unreadable(study.participants, analysis.mode)
-    for sentence in [*page.findings(analysis), quality_report.summary(analysis), *unreadable]:
+    of_plan = _table.freeze_notes(study.freeze)
+    summary = quality_report.summary(analysis)
+    for sentence in [*page.findings(analysis), summary, *unreadable, *of_plan]:
         print(sentence)
     print()
     print(f"report: {next(file for file in files if file.suffix == '.html')}")

@@ -46,9 +46,12 @@ def researchers(
     need_extra()
     from ital_study.store import researchers as stored
 
-    named = _only_one({"--add": add, "--renew": renew, "--remove": remove})
+    _refuse_several({"--add": add, "--renew": renew, "--remove": remove})
+    if add is not None:
+        stored.check_name(add)
+        stored.check_role(role)
     password = secrets.token_urlsafe(12)
-    with open_source(database_of(folder, database), create=named is not None) as store:
+    with open_source(database_of(folder, database), create=add is not None) as store:
         if add is not None:
             hashed = _hashed(password)
             store.write(lambda connection: stored.add(connection, add, role, hashed))
@@ -83,8 +86,10 @@ def tokens(
     need_extra()
     from ital_study.store import researchers as stored
 
-    named = _only_one({"--create": create, "--revoke": revoke})
-    with open_source(database_of(folder, database), create=named is not None) as store:
+    _refuse_several({"--create": create, "--revoke": revoke})
+    if create is not None:
+        stored.check_name(create)
+    with open_source(database_of(folder, database), create=create is not None) as store:
         if create is not None:
             token = f"ital_{secrets.token_urlsafe(32)}"
             store.write(lambda connection: stored.add_token(connection, create, token))
@@ -104,12 +109,11 @@ def tokens(
                 print("there are no tokens")
 
 
-def _only_one(options: dict[str, str | None]) -> str | None:
-    """Return the name of the option that is given; raise if there are several."""
+def _refuse_several(options: dict[str, str | None]) -> None:
+    """Raise if several options are given that exclude each other."""
     given = [option for option, value in options.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"give one of {' and '.join(given)} at a time")
-    return next(iter(given), None)
 
 
 def _hashed(password: str) -> str:

@@ -116,10 +116,11 @@ def serve(
             from_environment(store.key_file, draw=store.key_fingerprint() is None), trial=trial
         )
         store.bind_key(settings.fingerprint)
-        if unblind:
-            store.write(blinding.unblind)
         name = store.name
     listening, address = listen(host, port)
+    if unblind:
+        with open_store(database) as store:
+            store.write(blinding.unblind)
     _set_up_jax()
     if folder is not None:
         findings = doctor.examine(folder, parsed, database)

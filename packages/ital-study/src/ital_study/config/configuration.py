@@ -15,7 +15,7 @@ from ital_study.config import languages as _languages
 from ital_study.config import lineup as _lineup
 from ital_study.config import texts as _texts
 from ital_study.config.panel import Panel
-from ital_study.config.parts import Part
+from ital_study.config.parts import StudyPart
 from ital_study.config.payment import Payment
 from ital_study.config.quality import AttentionCheck, Quality
 from ital_study.config.questions import Questionnaire
@@ -140,7 +140,7 @@ class Config:
     links: str = "open"
     payment: Payment = field(default_factory=Payment)
     map_order: str = "fixed"
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StudyPart, ...] = ()
 
     @property
     def learners(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A study in several sessions: its parts, each with maps and the days between."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ LONGEST = 3650.0  # days
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One session of a study: section ``[[parts]]``.
 
     Attributes:
@@ -24,7 +25,7 @@ class Part:
     within_days: float | None = None
 
 
-def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[Part, ...]:
+def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[StudyPart, ...]:
     """Read ``[[parts]]``: together they have all maps, in the order of the file.
 
     Args:
@@ -36,7 +37,7 @@ def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[Part, ...]:
     """
     if "parts" not in table.content:
         return ()
-    parts = tuple(_part_of(each) for each in table.sections("parts", Part))
+    parts = tuple(_part_of(each) for each in table.sections("parts", StudyPart))
     if len(parts) < 2:
         raise InputError(f"{table.prefix}parts must be two or more: a study without has one")
     if parts[0].after_days or parts[0].within_days is not None:
@@ -44,7 +45,7 @@ def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[Part, ...]:
             f"{table.prefix}parts[1] begins the study: after_days and within_days are for later "
             "parts"
         )
-    named = [name for part in parts for name in part.maps]
+    named = list(itertools.chain.from_iterable(part.maps for part in parts))
     if named != list(maps):
         raise InputError(
             f"{table.prefix}parts must name every map once, in the order of the file: "
@@ -53,11 +54,11 @@ def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[Part, ...]:
     return parts
 
 
-def _part_of(table: TomlTable) -> Part:
+def _part_of(table: TomlTable) -> StudyPart:
     maps = table.get("maps")
     if not isinstance(maps, list) or not maps or not all(isinstance(name, str) for name in maps):
         raise InputError(f"{table.prefix}maps must be a list of names of maps")
     within = None
     if "within_days" in table.content:
         within = table.number("within_days", above=0.0, most=LONGEST)
-    return Part(tuple(maps), table.number("after_days", least=0.0, most=LONGEST), within)
+    return StudyPart(tuple(maps), table.number("after_days", least=0.0, most=LONGEST), within)

@@ -365,7 +365,9 @@ def _longest_pause(steps: "pd.DataFrame", config: Config) -> float:
     if not config.parts:
         return float(seconds.diff().max()) / 60
     # The days between two parts are no pause.
-    part_of = {name: number for number, part in enumerate(config.parts) for name in part.maps}
+    part_of: dict[str, int] = {}
+    for number, part in enumerate(config.parts):
+        part_of |= dict.fromkeys(part.maps, number)
     parts = steps["map"].map(part_of).loc[seconds.index]
     return float(seconds.groupby(parts).diff().max()) / 60
 

@@ -56,6 +56,12 @@ def check_name(name: str) -> None:
         raise InputError(f"{OWNER} is whoever knows the study's own password: choose another name")
 
 
+def check_role(role: str) -> None:
+    """Raise for a role that there is not."""
+    if role not in ROLES:
+        raise InputError(f"the role must be one of {', '.join(ROLES)}, not {role!r}")
+
+
 def listed(connection: sa.Connection) -> list[Researcher]:
     """Return the researchers by name."""
     query = sa.select(researchers).order_by(researchers.c.name)
@@ -83,8 +89,7 @@ def add(connection: sa.Connection, name: str, role: str, password: str) -> None:
         InputError: The name is not fit or taken, or there is no such role.
     """
     check_name(name)
-    if role not in ROLES:
-        raise InputError(f"the role must be one of {', '.join(ROLES)}, not {role!r}")
+    check_role(role)
     if find(connection, name) is not None:
         raise InputError(f"{name} is a researcher already: remove {name} first to change the role")
     added = Researcher(name, role, password, operations.now())
