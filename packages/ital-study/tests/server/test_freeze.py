@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 import ital_study as study
+from ital.errors import InputError
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
 from ital_study.config.differences import differences
@@ -138,7 +139,7 @@ def test_every_later_change_is_listed(url, served, monkeypatch, tmp_path):
         assert any(note.startswith("The plan was frozen on ") for note in notes)
         assert sum("Changed after the plan was frozen" in note for note in notes) == 5
     (tmp_path / "out" / "freeze.json").write_text("{}")
-    with pytest.raises(study.InputError, match=r"freeze\.json was not written by"):
+    with pytest.raises(InputError, match=r"freeze\.json was not written by"):
         read_source(str(tmp_path / "out"), None)
 
 

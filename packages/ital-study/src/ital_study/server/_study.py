@@ -555,8 +555,18 @@ class LiveStudy:
 
 
 def _is_up_to_date(session: ParticipantSession, stored: Participant | None) -> bool:
-    """Return whether nobody deleted, excluded or included a participant beside the server."""
-    return stored is not None and stored.excluded == session.participant.excluded
+    """Return whether nobody changed a participant beside the server, or deleted them.
+
+    Commands exclude and include, and a researcher may give somebody another date.
+    """
+    if stored is None:
+        return False
+    known = session.participant
+    return (stored.excluded, stored.opens_at, stored.closes_at) == (
+        known.excluded,
+        known.opens_at,
+        known.closes_at,
+    )
 
 
 def _find_asked(session: ParticipantSession, page: str, place: str) -> Asked | None:

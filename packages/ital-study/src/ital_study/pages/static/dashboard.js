@@ -132,7 +132,7 @@ function logIn(message = "") {
     "form",
     { class: "card log-in" },
     h("h1", null, "Researcher’s dashboard"),
-    h("label", { for: "researcher" }, "Your name, if you have a password of your own"),
+    h("label", { for: "researcher" }, "Your name (empty: the owner of the study)"),
     name,
     h("label", { for: "password" }, "Password"),
     password,
