@@ -225,6 +225,8 @@ function frame() {
       ["excluded", "excluded"],
     ].map(([value, text]) => h("option", { value, selected: value === filter }, text)),
   );
+  const lookedUp = section("Look up a participant", lookUp({ send, stages: STAGES, when, remove }));
+  lookedUp.classList.add("for-run");
   at("main").replaceChildren(
     h("div", { class: "dash-row" }, view.modes, view.note),
     view.warnings,
@@ -256,7 +258,7 @@ function frame() {
         section("Downloads", view.downloads),
       ),
     ),
-    h("div", { class: "for-run" }, section("Look up a participant", lookUp({ send, stages: STAGES, when, remove }))),
+    lookedUp,
     section(
       "Participants",
       h("div", { class: "table-tools" }, h("label", { for: "filter" }, "Show"), choose),
