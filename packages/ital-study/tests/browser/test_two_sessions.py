@@ -127,6 +127,7 @@ def test_three_people_take_part_twice_and_are_paid(browser, lab, capsys):
             person.page.goto(f"{address}/?{link.partition('?')[2]}")
             person.heading("Part 2 of 2")
             person.press("Begin part 2")
+            person.page.locator("body[data-stage=teach]").wait_for()
             teach(person)
             person.press("Finish")
             person.heading("You have finished the study")
