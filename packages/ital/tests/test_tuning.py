@@ -63,6 +63,13 @@ def test_every_method_is_judged_at_its_own_best_setting():
     assert verdict.closer == (2, 2)
 
 
+def test_a_setting_is_one_line_at_the_prompt():
+    grid = made_up(imt=np.full((3, 3), 4.0), ital=np.full((3, 3), 2.0))
+    best, second = tuning.judge(grid, 1500).best
+    assert repr(best).startswith("Setting('ital', lr=0.01, beta=")
+    assert repr(second) == "Setting('imt', lr=0.01, mean=4, error=0)"
+
+
 def test_the_naive_may_win():
     grid = made_up(batch=row(4, 0.1, 1), imt=row(5, 3, 8), ital=ITAL)
     verdict = tuning.judge(grid, 1500)

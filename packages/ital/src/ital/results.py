@@ -441,9 +441,17 @@ def latex(comparison: "pd.DataFrame") -> str:
     Returns:
         The table.
 
+    Raises:
+        InputError: if the table is not such a comparison.
+
     Example:
         >>> print(ital.results.latex(result.compare()))
     """
+    if "p_holm" not in comparison:
+        raise InputError(
+            "latex writes what compare returned; pandas writes other tables: "
+            "table.to_latex(index=False, escape=True)"
+        )
     heads = [
         "metric",
         "method",

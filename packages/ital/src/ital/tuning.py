@@ -1,9 +1,9 @@
 """Evaluate a sweep over η and β: the best setting of each method, and where awareness helps.
 
-Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting
-is judged by the mean over seeds of one metric, which the Dataset names (see :func:`judged_by`);
-without a name by the distance: ``distance_centred`` if it was recorded, else ``distance``. Settings
-that nobody ran are gaps; they are never best.
+Everything is read from the Dataset of a sweep, dimensions (learner, lr, beta, seed, step). A
+setting is judged by the mean over seeds of one metric, which the Dataset names (see
+:func:`judged_by`); without a name by the distance: ``distance_centred`` if it was recorded, else
+``distance``. Settings that nobody ran are gaps; they are never best.
 """
 
 import json
@@ -18,6 +18,7 @@ from ital.learners import CONTROLS
 from ital.results import mean_and_error
 from ital.tasks import Task
 from ital.tools import registry
+from ital.tools.short import short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,6 +66,10 @@ class Setting:
         """Its standard error."""
         _, error = mean_and_error(self.values.values)
         return float(error)
+
+    def __repr__(self) -> str:
+        numbers = {"lr": self.lr, "beta": self.beta, "mean": self.mean, "error": self.error}
+        return short("Setting", self.method, numbers=numbers)
 
     def __str__(self) -> str:
         if self.beta is None:

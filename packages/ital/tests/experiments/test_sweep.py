@@ -265,6 +265,7 @@ def test_a_damaged_sweep_is_computed_again(tmp_path):
     [
         ({"lr": []}, "at least one lr"),
         ({"beta": []}, "at least one beta"),
+        ({"beta": 500.0}, "beta of a sweep must be a list of numbers, not 500.0"),
         ({"lr": [0.1, 0.0]}, "positive"),
         ({"lr": [0.1, float("inf")]}, "finite"),
         ({"lr": [0.1, 0.1]}, "lr 0.1 is given twice"),

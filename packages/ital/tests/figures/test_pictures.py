@@ -55,6 +55,18 @@ def test_pictures_show_every_learner_at_every_step_and_the_target(watched):
     assert texts == ["1.0", "0.0", "0.0", "0.0", "−2.0", "0.0", "0.0", "0.0", "0.0"]
 
 
+def test_rows_of_a_wide_map_are_no_farther_apart_than_those_of_a_square_one(watched):
+    wide = watch(tasks.irl(np.zeros((2, 6))), learner=PAIR, frames=2, steps=2)
+    gaps = []
+    for pictures in (watched, wide):
+        figure = figures.plot_pictures(pictures)
+        figure.draw_without_rendering()
+        height = figure.get_size_inches()[1]
+        upper, lower = [a.get_position() for a in figure.axes if a.get_ylabel() in ("IMT", "ITAL")]
+        gaps.append((upper.y0 - lower.y1) * height)
+    assert gaps[1] < gaps[0] + 0.5
+
+
 def test_the_arrows_of_the_target_lead_to_its_reward(watched):
     figure = figures.plot_pictures(watched)
     target = next(axis for axis in figure.axes if axis.get_title() == "target")

@@ -107,6 +107,10 @@ def test_a_model_that_is_made_already_needs_its_loss():
             "^loss 'broken' cannot be applied",
         ),
         (
+            {"loss": custom("numpy", lambda alpha, y: np.abs(np.asarray(alpha) - y).sum())},
+            "^loss 'numpy' cannot be applied: write it with jax.numpy",
+        ),
+        (
             {"loss": custom("log", lambda alpha, y: jnp.log(alpha).sum())},
             "^loss 'log': no optimum was found",
         ),

@@ -85,6 +85,8 @@ def test_a_comparison_is_also_latex(runs):
         row[-1],
     ]
     assert len(row) == lines[0].split("{")[-1].count("l") + lines[0].split("{")[-1].count("r")
+    with pytest.raises(InputError, match="latex writes what compare returned"):
+        results.latex(ital.load(runs[0]).summary())
 
 
 def test_a_comparison_at_another_step(runs):

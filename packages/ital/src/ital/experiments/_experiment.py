@@ -400,6 +400,8 @@ class Experiment:
 
 def axis_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
     """Sort the values of an axis; raise InputError for values that do not form an axis."""
+    if np.ndim(values) == 0:
+        raise InputError(f"{name} of a sweep must be a list of numbers, not {values!r}")
     if not len(values):
         raise InputError(f"a sweep needs at least one {name}")
     for i, value in enumerate(values):

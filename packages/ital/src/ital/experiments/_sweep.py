@@ -30,7 +30,7 @@ class Sweep:
     ``grid.attrs["without_beta"]`` names them.
 
     Attributes:
-        grid: a Dataset with dimensions (method, lr, beta, seed, step).
+        grid: a Dataset with dimensions (learner, lr, beta, seed, step).
         task: the task.
         files: the files that were written.
         lanes_computed: number of lanes (a method at one η and one β on one seed) computed now,

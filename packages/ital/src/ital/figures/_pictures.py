@@ -18,7 +18,8 @@ from ital.tools.files import write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANEL = 2.9  # inches
+PANEL = 2.9  # inches: the longer side of a panel
+NARROWEST = 0.45  # of PANEL: the shorter side, with room for the line below
 
 
 class Watched(NamedTuple):
@@ -103,7 +104,8 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
     frames = list(dict.fromkeys(nearest))
     rows = len(watched.params)
     columns = len(frames) + 1
-    size = (PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8)
+    width, height = _panel_size(watched)
+    size = (width * columns + 0.8, (height + 0.25) * rows + 0.8)
     figure = NotebookFigure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     # Sets the panels' size, which determines their text size.
@@ -114,11 +116,21 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
             show_learner(axes[row, column], watched, name, frame, limit)
             title = f"step {watched.steps[frame]}" if row == 0 else ""
             axes[row, column].set_title(title, fontsize=10)
-        axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
+        axes[row, 0].set_ylabel(wrapped(watched.labels[name], height, 12), fontsize=12)
         axes[row, -1].set_axis_off()
     show_target(axes[0, -1], watched, limit)
     _colour_bar(picture, axes[0, -1], ax=axes, shrink=0.6, aspect=30)
     return figure
+
+
+def _panel_size(watched: Watched) -> tuple[float, float]:
+    """Return the width and the height of a panel in inches, in the proportions of the map."""
+    values, _ = picture_of(watched.task).grid(watched.target)
+    rows, columns = np.shape(values)
+    longer = max(rows, columns)
+    width = PANEL * max(columns / longer, NARROWEST)
+    height = PANEL * max(rows / longer, NARROWEST)
+    return width, height
 
 
 def _colour_limit(watched: Watched) -> float:
@@ -154,7 +166,8 @@ def animate(
 
     picture = picture_of(watched.task)
     panels = len(watched.params) + 1
-    size = (1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0)
+    width, height = _panel_size(watched)
+    size = (1.25 * width * panels + 0.8, 1.25 * height + 1.0)
     figure = Figure(figsize=size, dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]

@@ -286,6 +286,8 @@ def result_shapes(fault: str, function: Callable[..., Any], *arguments: Any) -> 
         return jax.eval_shape(function, *arguments)
     except InputError:
         raise
+    except jax.errors.TracerArrayConversionError as error:
+        raise InputError(f"{fault}: write it with jax.numpy in place of NumPy") from error
     except Exception as error:  # the function is the user's
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{fault}: {reason[0]}") from error
