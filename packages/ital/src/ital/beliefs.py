@@ -267,15 +267,15 @@ def scbi(log_m: LogMatrix | Offer, belief: LogBelief) -> LogMatrix:
         w = 1 / column_sums
         row_sums = rows * u * jnp.matmul(m, theta * w, precision=HIGHEST)
         bounded, error = _bounded(u, u / row_sums, row_sums)
-        return _Scaling(bounded, error, before.count + 1)
+        return _Scaling(bounded, error, before.iterations + 1)
 
     def unfinished(scaling: _Scaling) -> Array:
-        return (scaling.error > close) & (scaling.count < MOST_SCALINGS)
+        return (scaling.error > close) & (scaling.iterations < MOST_SCALINGS)
 
     first = _Scaling(
         u=jnp.ones(m.shape[0], m.dtype),
         error=jnp.full((), jnp.inf, m.dtype),
-        count=jnp.zeros((), int),
+        iterations=jnp.zeros((), int),
     )
     last = jax.lax.while_loop(unfinished, scaled, first)
     # w and θ are factors of whole columns: normalising each column replaces them.
@@ -290,12 +290,12 @@ class _Scaling(NamedTuple):
     Attributes:
         u: the factors of the rows (n,).
         error: the largest error of a row sum.
-        count: the number of iterations.
+        iterations: the number of iterations.
     """
 
     u: Array
     error: Array
-    count: Array
+    iterations: Array
 
 
 def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array]:
