@@ -127,7 +127,8 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
 
 
 def mean_and_error(
-    values: np.ndarray, questions: int | None = None
+    values: np.ndarray,
+    questions: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard error over the seeds; the error of a single seed is NaN.
 
@@ -587,7 +588,9 @@ def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
 
 
 def divergence_note(
-    curves: "xr.Dataset", method: str, remedy: str = "a smaller lr or beta"
+    curves: "xr.Dataset",
+    method: str,
+    remedy: str = "a smaller lr or beta",
 ) -> str | None:
     """Say in one line which seeds of a method diverged.
 

@@ -407,7 +407,7 @@ def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
         "methods": ("imt", "ital"),
         "seeds": 1,
     }
-    monkeypatch.setattr("ital.experiments._run.watch", None)
+    monkeypatch.setattr("ital.experiments._pictures.watch", None)
     made = run(tmp_path, **settings)
     assert (tmp_path / "irl/cooperative/pictures.png").exists()
     path = made.curves["path"]

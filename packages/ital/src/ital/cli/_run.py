@@ -160,7 +160,11 @@ def _print_awareness(settings: Any) -> None:
     names = ("beta", "beta_decay", "lr", "batch_size", "choices", "init", "form", "optimizer")
     numbers = {name: getattr(few, name) for name in names}
     found = teaching.awareness(
-        plan.task, plan.teacher, list(plan.learners), seeds=few.seed_list, **numbers
+        plan.task,
+        plan.teacher,
+        list(plan.learners),
+        seeds=few.seed_list,
+        **numbers,
     )
     for line in teaching.awareness_in_words(found):
         print(line)
@@ -380,7 +384,11 @@ def engine_of(
     from ital.experiments import engine_for
 
     return engine_for(
-        workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size
+        workers=workers,
+        scheduler=scheduler,
+        resource=resource,
+        platform=platform,
+        **size,
     )
 
 

@@ -209,7 +209,10 @@ def in_process() -> Iterator[RunCells]:
 
 
 def _one_by_one(
-    cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+    cells: Sequence[Cell],
+    folder: Path,
+    show: Callable[..., None],
+    say: Callable[[str], None],
 ) -> Finished:
     done = 0
 
@@ -318,7 +321,11 @@ def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
 
 
 def _teach_cell(
-    cell: Cell, lane_versions: list[str], checkpoint: Path, show: Show, say: Say
+    cell: Cell,
+    lane_versions: list[str],
+    checkpoint: Path,
+    show: Show,
+    say: Say,
 ) -> "tuple[xr.Dataset, float]":
     """Teach the lanes of a cell; return their curves, (learner, seed, step), and the seconds."""
     experiment = cell.experiment

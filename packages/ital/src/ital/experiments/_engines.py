@@ -95,7 +95,10 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
     """
 
     def run_cells(
-        cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+        cells: Sequence[Cell],
+        folder: Path,
+        show: Callable[..., None],
+        say: Callable[[str], None],
     ) -> Finished:
         lanes_done: dict[str, float] = {}  # name of a cell → its lanes, in part perhaps
         cells_done = 0
@@ -242,7 +245,9 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
                 )
             except RuntimeError as error:
                 raise OSError(
-                    errno.ECHILD, f"could not be started ({line_of(error)})", "workers"
+                    errno.ECHILD,
+                    f"could not be started ({line_of(error)})",
+                    "workers",
                 ) from error
             stack.enter_context(local)
         if interrupted():
@@ -282,7 +287,11 @@ class _Sender:
     """
 
     def __init__(
-        self, client: Any, folder: Path, resource: str | None, platform: str | None
+        self,
+        client: Any,
+        folder: Path,
+        resource: str | None,
+        platform: str | None,
     ) -> None:
         self.client = client
         self.folder = folder
@@ -298,7 +307,11 @@ class _Sender:
         key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"
         arguments = (cell, str(self.folder), self.token, self.platform)
         return self.client.submit(
-            attempt, *arguments, key=key, pure=False, resources=self.resources
+            attempt,
+            *arguments,
+            key=key,
+            pure=False,
+            resources=self.resources,
         )
 
     def starts(self, cell: Cell) -> int:

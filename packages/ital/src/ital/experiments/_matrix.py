@@ -160,7 +160,13 @@ def matrix(  # noqa: PLR0913
     runs = {}
     for teacher, one in possible.items():
         outcome = run(
-            one, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say
+            one,
+            out,
+            draw=False,
+            overwrite=overwrite,
+            engine=engine,
+            progress=progress,
+            say=say,
         )
         # The folder may hold more methods and seeds, from other calls.
         runs[teacher] = outcome.curves.sel({"learner": list(methods), "seed": one.seed_list})

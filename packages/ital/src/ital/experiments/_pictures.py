@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def write_pictures(
-    plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool
+    plan: Plan,
+    curves: "xr.Dataset",
+    folder: Path,
+    animate: bool,
+    progress: bool,
 ) -> list[Path]:
     """Write what is learned on the first seed.
 

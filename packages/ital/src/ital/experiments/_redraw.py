@@ -98,7 +98,11 @@ def _print_comparisons(
     for name, run in itertools.islice(runs.items(), 1, None):
         better_high = [metric for metric, how in run.task.metrics.items() if how.higher_is_better]
         differences = compare_runs(
-            run.curves, runs[first].curves, first, metrics, higher_is_better=better_high
+            run.curves,
+            runs[first].curves,
+            first,
+            metrics,
+            higher_is_better=better_high,
         )
         print_differences(f"{name} minus {first}: last step", differences, console)
 

@@ -138,7 +138,13 @@ def run(  # noqa: PLR0913
     chunks = Chunks(seeds_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(
-        experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say
+        experiment,
+        Path(out),
+        chunks,
+        engine,
+        overwrite=overwrite,
+        progress=progress,
+        say=say,
     ) as done:
         curves = done.result
         files = [folder / RUN.file, *write_summary(curves, plan.task, folder, draw)]
@@ -347,7 +353,9 @@ def count(things: Collection[object], name: str) -> str:
 
 
 def stored_result(
-    identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None
+    identity: Mapping[str, Any],
+    file: Path,
+    say: Callable[[str], None] | None = None,
 ) -> "xr.Dataset | None":
     """Return a stored result, or None; rename a damaged file and report it.
 
@@ -432,7 +440,9 @@ class Collector:
 
 
 def assemble(
-    experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]"
+    experiment: Experiment,
+    old: "xr.Dataset | None",
+    cells: "Sequence[xr.Dataset]",
 ) -> "xr.Dataset":
     """Merge a stored result and cells.
 
@@ -485,7 +495,9 @@ def _in_lane_order(experiment: Experiment, cells: "Iterable[xr.Dataset]") -> "li
 
 
 def _empty_result(
-    experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]"
+    experiment: Experiment,
+    old: "xr.Dataset | None",
+    cells: "Sequence[xr.Dataset]",
 ) -> "xr.Dataset":
     """Make a result with all labels of the stored result and the cells, and with gaps only."""
     import xarray as xr
@@ -510,7 +522,9 @@ def _empty_result(
 
 
 def _result_labels(
-    experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]"
+    experiment: Experiment,
+    old: "xr.Dataset | None",
+    cells: "Sequence[xr.Dataset]",
 ) -> dict[str, Any]:
     """Return the labels of a result along every axis, and the labels of its legend."""
     legend = _legend_labels(old, cells)
@@ -590,7 +604,9 @@ def _legend_labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> d
 
 
 def _seed_constants(
-    name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]
+    name: Any,
+    parts: "Sequence[xr.Dataset]",
+    seeds: list[int],
 ) -> Mapping[str, np.ndarray]:
     """Return the constants of a metric as arrays with one number per seed, e.g. its ``floor``."""
     constants: dict[str, dict[int, float]] = {}

@@ -145,7 +145,13 @@ def sweep(  # noqa: PLR0913
     # The store must answer before anything is computed.
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(
-        experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say
+        experiment,
+        Path(out),
+        chunks,
+        engine,
+        overwrite=overwrite,
+        progress=progress,
+        say=say,
     ) as done:
         from ital import figures
 

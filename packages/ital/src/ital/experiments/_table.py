@@ -129,7 +129,9 @@ def last_step_table(outcome: Outcome, metrics: Sequence[str]) -> Table:
 
 
 def _last_means(
-    curves: "xr.Dataset", metric: str, methods: Sequence[str]
+    curves: "xr.Dataset",
+    metric: str,
+    methods: Sequence[str],
 ) -> list[tuple[float, float]]:
     """Return mean and standard error of each method where a metric was last measured."""
     # Some metrics are measured rarely, so not at the last step.
@@ -293,7 +295,9 @@ def _number_or_dash(value: float) -> str:
 
 
 def print_differences(
-    title: str, comparison: "pd.DataFrame", console: Console | None = None
+    title: str,
+    comparison: "pd.DataFrame",
+    console: Console | None = None,
 ) -> None:
     """Print a comparison: mean difference, its 95 % interval, p after Holm, and P(improvement).
 

@@ -67,7 +67,10 @@ def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequ
 
 
 def _log_lanes(
-    client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]
+    client: Any,
+    experiment: Experiment,
+    result: "xr.Dataset",
+    files: Sequence[Path],
 ) -> int:
     name = f"ital/{experiment.folder.as_posix()}" + ("/sweep" if experiment.axes else "")
     stored = client.get_experiment_by_name(name)
@@ -120,7 +123,11 @@ def _run_name(experiment: Experiment, lane: Point) -> str:
 
 
 def _log_run(
-    client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]
+    client: Any,
+    run: str,
+    settings: dict[str, Any],
+    curves: "xr.Dataset",
+    files: Sequence[Path],
 ) -> None:
     """Log one run and mark it as finished; until then it counts as interrupted."""
     from mlflow.entities import Metric, Param

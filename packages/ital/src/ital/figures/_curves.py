@@ -106,7 +106,10 @@ def seeds_in_words(curves: "xr.Dataset") -> str:
 
 
 def _listed_names(
-    kind: str, names: Sequence[str] | str | None, known: list[str], fault: str
+    kind: str,
+    names: Sequence[str] | str | None,
+    known: list[str],
+    fault: str,
 ) -> list[str]:
     """Return the names as a list, empty for None; raise InputError for an unknown name."""
     if names is None:
@@ -245,7 +248,11 @@ def _default_styles(methods: Sequence[str]) -> dict[str, tuple[str, Any]]:
 
 
 def _mean_line(
-    curves: "xr.Dataset", metric: str, method: str, style: tuple[str, Any], at: np.ndarray
+    curves: "xr.Dataset",
+    metric: str,
+    method: str,
+    style: tuple[str, Any],
+    at: np.ndarray,
 ) -> charts.Mark:
     """Make the line of one method: the mean over its seeds at the steps where ``at`` is true."""
     colour, dash = style

@@ -120,7 +120,9 @@ def _method_map(grid: "xr.Dataset", row: _Row, name: str) -> charts.Panel:
 
 
 def _values_and_texts(
-    grid: "xr.Dataset", row: _Row, labels: dict[str, Any]
+    grid: "xr.Dataset",
+    row: _Row,
+    labels: dict[str, Any],
 ) -> tuple[np.ndarray, list[list[str]]]:
     """Return the values of a map and what its cells say, both (β or learner, η)."""
     order = ("beta", "lr") if "beta" not in labels else ("learner", "lr")
@@ -152,7 +154,11 @@ def _limits(row: _Row) -> tuple[float, float]:
 
 
 def _map_panel(
-    grid: "xr.Dataset", title: str, cells: charts.Mark, labels: list[str], y: str
+    grid: "xr.Dataset",
+    title: str,
+    cells: charts.Mark,
+    labels: list[str],
+    y: str,
 ) -> charts.Panel:
     """Make the panel of a map: η along x, and labelled rows."""
     columns = [f"{value:.4g}" for value in grid["lr"].values]

@@ -62,7 +62,11 @@ def draw_rewards(
 
 
 def _write_rewards(
-    axis: Any, rewards: np.ndarray, walls: np.ndarray, ink: np.ndarray, above: float
+    axis: Any,
+    rewards: np.ndarray,
+    walls: np.ndarray,
+    ink: np.ndarray,
+    above: float,
 ) -> None:
     """Write the rewards into their cells: all in one size, or nothing if that is too small."""
     words = {

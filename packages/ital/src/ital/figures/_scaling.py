@@ -37,10 +37,19 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
     rows = _speed_marks(report["rows"], "rows", "pool")
     panels = [
         charts.panel(
-            "", lanes, x="Lanes", y="Steps per second, all lanes", log="xy", size=(4.7, 2.7)
+            "",
+            lanes,
+            x="Lanes",
+            y="Steps per second, all lanes",
+            log="xy",
+            size=(4.7, 2.7),
         ),
         charts.panel(
-            "", rows, x="Rows of the pool (160 lanes, d = 100)", log="xy", size=(3.6, 2.7)
+            "",
+            rows,
+            x="Rows of the pool (160 lanes, d = 100)",
+            log="xy",
+            size=(3.6, 2.7),
         ),
         _workers_panel(report["workers"]),
         _memory_panel(report["memory"]),
@@ -95,5 +104,10 @@ def _memory_panel(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
             sizes = [max(point[field], 1) / 2**20 for point in points]
             marks.append(charts.line(label, colour, rows, sizes, dot=True))
     return charts.panel(
-        "", marks, x="Rows of the pool", y="MiB above an empty run", log="xy", size=(3.3, 2.7)
+        "",
+        marks,
+        x="Rows of the pool",
+        y="MiB above an empty run",
+        log="xy",
+        size=(3.3, 2.7),
     )

@@ -91,7 +91,10 @@ def _shared_methods(runs: "Mapping[str, xr.Dataset]") -> list[str]:
 
 
 def _check_recorded(
-    teacher: str, kind: str, names: Sequence[str], recorded: Container[str]
+    teacher: str,
+    kind: str,
+    names: Sequence[str],
+    recorded: Container[str],
 ) -> None:
     """Raise InputError if a run lacks one of these metrics or methods."""
     for name in names:

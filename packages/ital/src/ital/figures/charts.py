@@ -323,7 +323,10 @@ def chart(
         if figure is None:
             figure = NotebookFigure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(
-            rows, columns, squeeze=False, width_ratios=column_widths(panels, columns)
+            rows,
+            columns,
+            squeeze=False,
+            width_ratios=column_widths(panels, columns),
         )
         _draw_panels(figure, axes, panels)
         labelled: dict[str, Any] = {}
@@ -453,7 +456,13 @@ def _draw_line(axis: Any, mark: Mark) -> None:
     if "error" in mark:
         error = numbers_of(mark, "error")
         axis.fill_between(
-            x, y - error, y + error, color=mark["colour"], alpha=0.18, lw=0, zorder=front - 1
+            x,
+            y - error,
+            y + error,
+            color=mark["colour"],
+            alpha=0.18,
+            lw=0,
+            zorder=front - 1,
         )
 
 
@@ -516,7 +525,12 @@ def _draw_rule(axis: Any, mark: Mark) -> None:
         position = {"xy": (1, at), "xycoords": ("axes fraction", "data")}
         position |= {"xytext": (-3, 3), "ha": "right"}
     axis.annotate(
-        mark["words"], textcoords="offset points", fontsize=7.5, color=SOFT, va="bottom", **position
+        mark["words"],
+        textcoords="offset points",
+        fontsize=7.5,
+        color=SOFT,
+        va="bottom",
+        **position,
     )
 
 
@@ -559,7 +573,13 @@ def _write_cells(axis: Any, values: np.ndarray, texts: Sequence[Sequence[str]], 
         elif norm(max(value, norm.vmin)) < 0.55:
             colour = "#fffffe"
         axis.text(
-            column, row, texts[row][column], ha="center", va="center", fontsize=size, color=colour
+            column,
+            row,
+            texts[row][column],
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=colour,
         )
 
 

@@ -85,7 +85,11 @@ def _figure_height(block: Block) -> float:
 
 def _draw_figure(part: Any, block: Block) -> None:
     charts.chart(
-        block["panels"], block["title"], columns=block["columns"], note=block["note"], onto=part
+        block["panels"],
+        block["title"],
+        columns=block["columns"],
+        note=block["note"],
+        onto=part,
     )
 
 

@@ -48,7 +48,10 @@ def _cached_svg(content: str, salt: str) -> str:
         if usual:
             width, height = panel["size"]
             figure.subplots_adjust(
-                MARGINS[0] / width, MARGINS[1] / height, 1 - 0.12 / width, 1 - 0.08 / height
+                MARGINS[0] / width,
+                MARGINS[1] / height,
+                1 - 0.12 / width,
+                1 - 0.08 / height,
             )
         axis.patch.set_alpha(0)
         if charts.needs_room(panel):
@@ -88,7 +91,9 @@ def compact(text: str) -> str:
 def _shorter(numbers: str) -> str:
     """Round coordinates to a tenth of a point, and remove needless spaces."""
     numbers = re.sub(
-        r"\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), numbers
+        r"\d+\.\d+",
+        lambda match: f"{float(match[0]):.1f}".removesuffix(".0"),
+        numbers,
     )
     numbers = re.sub(r"\s+", " ", numbers)
     return re.sub(r"\s*([A-Za-z])\s*(?=[\d.-])", r"\1", numbers).strip()

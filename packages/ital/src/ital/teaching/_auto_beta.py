@@ -27,12 +27,19 @@ def auto_beta_per_seed(
     """Find ``beta="auto"`` of every seed, from the volumes that the learner imagines at ν⁰."""
     starts = start(program, kind, scale, numbers)
     volumes, same = at_start(program, imagine, numbers, starts)
-    auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
-    return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)
+    auto_beta = functools.partial(
+        rationality.auto_beta,
+        most=program.rules.most_awareness,
+    )
+    of_each_seed = jax.vmap(auto_beta, in_axes=(0, None, 0, 0))
+    return of_each_seed(numbers.lanes.lr, sign, volumes, same)
 
 
 def at_start(
-    program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
+    program: Program,
+    imagine: Callable[[Lesson, Params], Array],
+    numbers: Numbers,
+    starts: Params,
 ) -> tuple[Array, Array]:
     """Return the volumes that a learner imagines at ν⁰ on 64 mini-batches per seed.
 
@@ -49,17 +56,42 @@ def at_start(
         (seed, n, B, B).
     """
 
-    def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:
+    def of_seed(
+        world: World,
+        seed: Array,
+        start: Params,
+        lane: LaneNumbers,
+    ) -> tuple[Array, Array]:
         memory = first_memory(program, world, seed, lane.teacher)
 
         def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
-            lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
-            return imagine(lesson, start), copies(drawn.batch, program.batch_size)
+            lesson = first_lesson(
+                program,
+                world,
+                drawn,
+                numbers.last_step,
+                start,
+                lane,
+                memory,
+            )
+            volumes = imagine(lesson, start)
+            return volumes, copies(drawn.batch, program.batch_size)
 
-        auto_key = jax.random.fold_in(key_of(seed), AUTO)
-        return jax.vmap(of_batch)(jax.random.split(auto_key, rationality.BATCHES))
+        keys = batch_keys(seed)
+        return jax.vmap(of_batch)(keys)
 
-    axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):
-        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
+        return numbers.each_seed(
+            program,
+            of_seed,
+            numbers.seeds,
+            starts,
+            numbers.lanes,
+        )
+
+
+def batch_keys(seed: Array) -> PRNGKeyArray:
+    """Return the keys of the mini-batches from which β is found."""
+    key = jax.random.fold_in(key_of(seed), AUTO)
+    return jax.random.split(key, rationality.BATCHES)

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import rationality
 from ital.gradients import add_scaled, squared_norm
 from ital.learners import Learner, awareness_step, imagine, imagined_choice, in_view
 from ital.tasks import Task, World, copies
 from ital.teachers import Teacher
+from ital.teaching._auto_beta import batch_keys
 from ital.teaching._lanes import open_sessions
-from ital.teaching._program import AUTO, LaneNumbers, Program
+from ital.teaching._program import LaneNumbers, Program
 from ital.teaching._run import check_parts, make_run, parts, takes_run
-from ital.teaching._session import Numbers, first_memory, key_of
+from ital.teaching._session import Numbers, first_memory
 from ital.teaching._step import draw, first_lesson
 from ital.tools.platform import keep_programs, traced_for
 from ital.tools.types import Array, Params, PRNGKeyArray
@@ -67,57 +67,102 @@ def awareness(
         # Only rules of two steps have an awareness step.
         if not all(hasattr(lane.settings, "literal") for lane in session.learners):
             continue
-        found = _at_start(session.program, session.numbers, session.starts)
+        found = _measure_awareness(
+            session.program,
+            session.numbers,
+            session.starts,
+        )
+        # Means over the seeds, one per lane.
         sharpness, even, step = (np.asarray(per_seed).mean(axis=0) for per_seed in found)
         for lane, aware in enumerate(session.learners):
             beta = float(np.mean(aware.settings.beta))
             if beta == 0:
                 continue
-            row = {"method": aware.label, "beta": beta, "sharpness": float(sharpness[lane])}
-            rows.append(row | {"even": float(even[lane]), "step": float(step[lane])})
+            row = {
+                "method": aware.label,
+                "beta": beta,
+                "sharpness": float(sharpness[lane]),
+                "even": float(even[lane]),
+                "step": float(step[lane]),
+            }
+            rows.append(row)
     return pd.DataFrame(rows, columns=["method", "beta", "sharpness", "even", "step"])
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array, Array]:
+def _measure_awareness(
+    program: Program,
+    numbers: Numbers,
+    starts: Params,
+) -> tuple[Array, Array, Array]:
     """Return sharpness of q, that of an even q, and relative length of the awareness step.
 
     Each has the axes (seed, lane).
     """
 
     def of_lane(
-        world: World, seed: Array, start: Params, lane: LaneNumbers
+        world: World,
+        seed: Array,
+        start: Params,
+        lane: LaneNumbers,
     ) -> tuple[Array, Array, Array]:
         memory = first_memory(program, world, seed, lane.teacher)
         settings = lane.learner
 
         def of_batch(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
             drawn = draw(program, world, key)
-            lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
+            lesson = first_lesson(
+                program,
+                world,
+                drawn,
+                numbers.last_step,
+                start,
+                lane,
+                memory,
+            )
             imagined = imagine(lesson, start, settings.literal, "imitated")
             seen = in_view(lesson, settings.view)
             q = imagined_choice(settings.beta, imagined.volumes, seen, lesson.chosen)
             after = awareness_step(
-                settings.beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients
+                settings.beta,
+                lesson.lr,
+                lesson.chosen,
+                q,
+                imagined.naive,
+                imagined.gradients,
             )
-            naive = squared_norm(add_scaled(imagined.naive, -1.0, start))
-            aware = squared_norm(add_scaled(after, -1.0, imagined.naive))
+            naive_step = add_scaled(imagined.naive, -1.0, start)
+            naive = squared_norm(naive_step)
+            aware_step = add_scaled(after, -1.0, imagined.naive)
+            aware = squared_norm(aware_step)
             same = copies(drawn.batch, program.batch_size)
-            largest = functools.partial(_largest_probability, same)
-            return largest(q), largest(seen / settings.view), jnp.sqrt(aware / naive)
+            sharpness = _largest_probability(same, q)
+            even = _largest_probability(same, seen / settings.view)
+            return sharpness, even, jnp.sqrt(aware / naive)
 
         # The mini-batches of ``beta="auto"``: what it found is judged on the same ones.
-        keys = jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
-        return jax.tree.map(functools.partial(jnp.mean, axis=0), jax.vmap(of_batch)(keys))
+        keys = batch_keys(seed)
+        per_batch = jax.vmap(of_batch)(keys)
+        mean = functools.partial(jnp.mean, axis=0)
+        return jax.tree.map(mean, per_batch)
 
     def of_seed(
-        world: World, seed: Array, start: Params, lanes: LaneNumbers
+        world: World,
+        seed: Array,
+        start: Params,
+        lanes: LaneNumbers,
     ) -> tuple[Array, Array, Array]:
-        return jax.vmap(functools.partial(of_lane, world, seed, start))(lanes)
+        of_lanes = jax.vmap(functools.partial(of_lane, world, seed, start))
+        return of_lanes(lanes)
 
-    axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):
-        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
+        return numbers.each_seed(
+            program,
+            of_seed,
+            numbers.seeds,
+            starts,
+            numbers.lanes,
+        )
 
 
 def _largest_probability(same: Array, probabilities: Array) -> Array:

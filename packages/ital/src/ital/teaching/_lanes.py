@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def open_sessions(
-    task: Task, teacher: Teacher, learners: Sequence[Learner], run: Run
+    task: Task,
+    teacher: Teacher,
+    learners: Sequence[Learner],
+    run: Run,
 ) -> list[Session]:
     """Draw the worlds, fill in what is open in teacher and learners, open one session per rule.
 
@@ -56,7 +59,8 @@ def open_sessions(
     # Several learners ask for the β of the same imagined volumes: it is computed once.
     @functools.cache
     def auto_beta(
-        imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign
+        imagine: Callable[[Lesson, Params], Array],
+        sign: float = teacher.sign,
     ) -> np.ndarray:
         return common.auto_beta(learners[0].rule, imagine, sign)
 
@@ -65,7 +69,8 @@ def open_sessions(
     by_rule: dict[Rule, list[_Assigned]] = {}
     for learner, lr, form in zip(learners, lrs, common.forms, strict=True):
         resolved = fill_in(learner, context)
-        by_rule.setdefault(resolved.rule, []).append(_Assigned(resolved, lr, form))
+        lanes = by_rule.setdefault(resolved.rule, [])
+        lanes.append(_Assigned(resolved, lr, form))
     return [common.session(rule, lanes) for rule, lanes in by_rule.items()]
 
 
@@ -112,7 +117,8 @@ class _Common:
         """Draw the worlds and check that they have what the teacher needs."""
         seeds = run.seed_list
         layout = Layout.of(len(seeds), run.devices)
-        worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
+        drawn_worlds = [task.world(seed) for seed in seeds]
+        worlds, axes = stack_worlds(drawn_worlds)
         check_world(task, teacher, worlds, diagnostics=run.diagnostics)
         return cls(
             task=task,
@@ -146,11 +152,14 @@ class _Common:
 
     def numbers(self, lr: Any, form: Any, learner: Any, shape: tuple[int, ...]) -> Numbers:
         """Return the numbers of a program with lanes of this shape: (seed, lane), or (seed,)."""
+        kind = jnp.result_type(float)
+        step_sizes = np.asarray(lr, kind)
+        spread_out = functools.partial(spread, shape=shape)
         lanes = LaneNumbers(
-            lr=np.broadcast_to(np.asarray(lr, jnp.result_type(float)), shape),
+            lr=np.broadcast_to(step_sizes, shape),
             form=form,
             learner=learner,
-            teacher=jax.tree.map(lambda number: spread(number, shape), self.teacher_numbers),
+            teacher=jax.tree.map(spread_out, self.teacher_numbers),
         )
         return Numbers(
             worlds=self.worlds,
@@ -161,15 +170,28 @@ class _Common:
         )
 
     def auto_beta(
-        self, rule: Rule, imagine: Callable[[Lesson, Params], Array], sign: float
+        self,
+        rule: Rule,
+        imagine: Callable[[Lesson, Params], Array],
+        sign: float,
     ) -> np.ndarray:
         """Find ``beta="auto"`` of every seed from the volumes that a learner imagines."""
         # Its lessons are those of one lane per seed, with the form of the first learner.
         # Any rule will do, because the learner only imagines and takes no step.
-        first_form = _side_by_side(self.forms[:1], len(self.seeds))
+        seeds = len(self.seeds)
+        first_form = _side_by_side(self.forms[:1], seeds)
         one_lane = jax.tree.map(lambda number: number[:, 0], first_form)
-        numbers = self.numbers(self.run.lr, one_lane, (), (len(self.seeds),))
-        per_seed = numbers.placed(self.layout.copied, self.layout.spread, self.axes)
+        numbers = self.numbers(
+            lr=self.run.lr,
+            form=one_lane,
+            learner=(),
+            shape=(seeds,),
+        )
+        per_seed = numbers.placed(
+            shared=self.layout.copied,
+            by_seed=self.layout.spread,
+            axes=self.axes,
+        )
         init = self.run.start_on(self.task)
         found = auto_beta_per_seed(
             self.program(rule),
@@ -218,8 +240,13 @@ def _stride(eval_every: int) -> int:
 
 def _side_by_side(parts: Sequence[Learner | Form], seeds: int) -> Any:
     """Return the settings of several learners (or forms) as one pytree, axes (seed, lane)."""
-    lanes = [jax.tree.map(lambda number: spread(number, (seeds,)), part.settings) for part in parts]
-    return jax.tree.map(lambda *numbers: np.stack(numbers, axis=1), *lanes)
+    spread_out = functools.partial(spread, shape=(seeds,))
+    lanes = [jax.tree.map(spread_out, part.settings) for part in parts]
+
+    def stack_lanes(*numbers: np.ndarray) -> np.ndarray:
+        return np.stack(numbers, axis=1)
+
+    return jax.tree.map(stack_lanes, *lanes)
 
 
 def situation(task: Task, teacher: Teacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
@@ -309,18 +336,20 @@ class Recording:
     @property
     def total(self) -> int:
         """The total work, for progress: steps of all lanes; an exam counts as EXAM steps."""
-        return sum(
-            (session.steps + EXAM * len(session.exams)) * _lanes_of(session)
-            for session in self.sessions
-        )
+        total = 0
+        for session in self.sessions:
+            work = session.steps + EXAM * len(session.exams)
+            total += work * _lanes_of(session)
+        return total
 
     @property
     def done(self) -> int:
         """The work done so far."""
-        return sum(
-            (session.step + EXAM * self._exams_taken(i)) * _lanes_of(session)
-            for i, session in enumerate(self.sessions)
-        )
+        done = 0
+        for i, session in enumerate(self.sessions):
+            work = session.step + EXAM * self._exams_taken(i)
+            done += work * _lanes_of(session)
+        return done
 
     def done_with(self, share: float) -> int:
         """Return the work done so far, including a share of the next exam.
@@ -331,14 +360,17 @@ class Recording:
         Returns:
             The work in steps.
         """
-        return self.done + round(share * EXAM * _lanes_of(self.sessions[0]))
+        lanes = _lanes_of(self.sessions[0])
+        return self.done + round(share * EXAM * lanes)
 
     def _exams_taken(self, i: int) -> int:
         """Return how many exams one session has taken."""
-        if not self.blocks[i]:
+        blocks = self.blocks[i]
+        if not blocks:
             return 0
-        last_step = int(self.blocks[i][-1].steps[-1])
-        return sum(step <= last_step for step in self.sessions[i].exams)
+        last_step = int(blocks[-1].steps[-1])
+        exams = self.sessions[i].exams
+        return sum(step <= last_step for step in exams)
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
         """Return everything that one session measured; NaN where a block lacks a metric.
@@ -352,14 +384,17 @@ class Recording:
         blocks = self.blocks[i]
         # Signals are not measured at the start, and exams not in every block: the last block with a
         # metric tells its shape.
-        latest = {name: rows for block in blocks for name, rows in block.rows.items()}
+        latest: dict[str, np.ndarray] = {}
+        for block in blocks:
+            latest |= block.rows
         collected = {"step": np.concatenate([block.steps for block in blocks])}
         for metric, like in latest.items():
             parts = []
             for block in blocks:
                 gap_shape = (len(block.steps), *like.shape[1:])
                 gap = np.full(gap_shape, np.nan, like.dtype)
-                parts.append(block.rows.get(metric, gap))
+                rows = block.rows.get(metric, gap)
+                parts.append(rows)
             collected[metric] = np.concatenate(parts)
         return collected
 
@@ -382,7 +417,11 @@ class Recording:
         parts = [self._curves_of(i, seeds) for i in range(len(self.sessions))]
         # Sessions may record different signals: the gaps become NaN.
         curves = xr.concat(
-            parts, "learner", data_vars="all", join="outer", combine_attrs="override"
+            parts,
+            "learner",
+            data_vars="all",
+            join="outer",
+            combine_attrs="override",
         )
         return curves.sel({"learner": list(methods)})
 
@@ -394,23 +433,20 @@ class Recording:
         rows = thinned(self.rows(i), session.eval_every)
         rows.pop(PATH, None)
         steps = rows.pop("step")
-        diverged_at = _diverged_at(rows.pop(FINITE), steps)
-        betas = [
-            np.broadcast_to(
-                np.asarray(getattr(learner.settings, "beta", np.nan), float), len(seeds)
-            )
-            for learner in session.learners
-        ]
-        data: dict[str, Any] = {
-            name.removeprefix(SIGNAL): (("learner", "seed", "step"), row.transpose(2, 1, 0))
-            for name, row in rows.items()
-        }
+        finite = rows.pop(FINITE)
+        diverged_at = _diverged_at(finite, steps)
+        betas = [_beta_per_seed(learner, len(seeds)) for learner in session.learners]
+        data: dict[str, Any] = {}
+        for name, row in rows.items():
+            per_lane_and_seed = row.transpose(2, 1, 0)
+            data[name.removeprefix(SIGNAL)] = (("learner", "seed", "step"), per_lane_and_seed)
         per_lane = {
             "beta": np.stack(betas),
             "diverged_at": diverged_at,
             "computed": np.ones(diverged_at.shape, np.int8),
         }
-        data |= {name: (("learner", "seed"), row) for name, row in per_lane.items()}
+        for name, row in per_lane.items():
+            data[name] = (("learner", "seed"), row)
         coords = {
             "learner": [learner.name for learner in session.learners],
             "label": ("learner", [learner.label for learner in session.learners]),
@@ -439,20 +475,31 @@ class Recording:
         """
         import xarray as xr
 
-        sessions = [self.rows(i) for i in range(len(self.sessions))]
-        if not all(PATH in rows and rows[PATH].ndim == 3 for rows in sessions):
-            return None
-        steps = sessions[0]["step"]
-        frames = np.unique(np.linspace(0, len(steps) - 1, FRAMES).round().astype(int))
+        methods: list[str] = []
+        paths = []
+        for i, session in enumerate(self.sessions):
+            rows = self.rows(i)
+            if PATH not in rows or rows[PATH].ndim != 3:
+                return None
+            steps = rows["step"]
+            methods += [learner.name for learner in session.learners]
+            paths.append(rows[PATH])
+        every = np.linspace(0, len(steps) - 1, FRAMES)
+        frames = np.unique(every.round().astype(int))
         # (frame, method, parameter), the methods of all sessions side by side.
-        path = np.concatenate([rows[PATH][frames] for rows in sessions], axis=1)
-        methods = [learner.name for session in self.sessions for learner in session.learners]
+        path = np.concatenate([rows[frames] for rows in paths], axis=1)
         return xr.DataArray(
             path.transpose(1, 0, 2),
             {"learner": methods, "frame": steps[frames]},
             ("learner", "frame", "parameter"),
             attrs={"seed": seeds[0]},
         )
+
+
+def _beta_per_seed(learner: Learner, seeds: int) -> np.ndarray:
+    """Return the β of a learner on each seed; NaN for a learner without one."""
+    beta = getattr(learner.settings, "beta", np.nan)
+    return np.broadcast_to(np.asarray(beta, float), seeds)
 
 
 def _lanes_of(session: Session) -> int:

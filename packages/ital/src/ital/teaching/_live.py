@@ -85,7 +85,8 @@ class Live:
         # What the teacher sees of the next step: computed when it is asked for.
         self._view: TeacherView | None = None
         # No exam: it takes seconds, too long for an interactive session.
-        (self._session,) = open_sessions(task._replace(exam=None), LIVE, [learner], run)
+        without_exam = task._replace(exam=None)
+        (self._session,) = open_sessions(without_exam, LIVE, [learner], run)
         self._numbers = self._session.numbers
         self._recording = Recording([self._session])
         self._recording.blocks[0].append(self._session.at_start)
@@ -144,17 +145,20 @@ class Live:
     @property
     def params(self) -> Params:
         """The learner's parameters."""
-        return jax.tree.map(lambda leaf: leaf[0, 0].copy(), self._session.state.lanes.params)
+        lanes = self._session.state.lanes
+        return jax.tree.map(lambda leaf: leaf[0, 0].copy(), lanes.params)
 
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics after the latest choice, or at the start."""
-        latest = self._recording.blocks[0][-1].rows
-        return {
-            name.removeprefix(SIGNAL): float(row[-1, 0, 0])
-            for name, row in latest.items()
-            if name not in (FINITE, PATH)
-        }
+        (blocks,) = self._recording.blocks
+        latest = blocks[-1]
+        metrics = {}
+        for name, row in latest.rows.items():
+            if name in (FINITE, PATH):
+                continue
+            metrics[name.removeprefix(SIGNAL)] = float(row[-1, 0, 0])
+        return metrics
 
     @property
     def curves(self) -> "xr.Dataset":
@@ -254,7 +258,11 @@ class Live:
 
 @takes_run("seeds", "eval_every", "devices")
 def session(
-    task: Task | str, learner: Learner | str = "ital", *, seed: int = 0, **settings: Any
+    task: Task | str,
+    learner: Learner | str = "ital",
+    *,
+    seed: int = 0,
+    **settings: Any,
 ) -> Live:
     """Open a live session, in which you or your program choose each example that the learner sees.
 
@@ -282,7 +290,9 @@ def session(
 
 
 def load_session(
-    file: Path | str, task: Task | None = None, learner: Learner | None = None
+    file: Path | str,
+    task: Task | None = None,
+    learner: Learner | None = None,
 ) -> Live:
     """Resume a saved session: open it and repeat its steps.
 
@@ -303,19 +313,19 @@ def load_session(
     made, _, learners = parts(task or stored["task"], LIVE, learner or stored["learner"])
     live = Live(made, learners[0], Run(**stored["run"]))
     for name, value in as_read_back(live.identity).items():
-        if value != stored.get(name):
-            # The task or the learner was given, and it is another than the saved one.
-            part = "learner" if name in ("learner", "numbers") else "task"
-            raise InputError(
-                f"{file}: the {name.replace('_', ' ')} differ: "
-                f"pass the saved {part} to load_session"
-            )
+        if value == stored.get(name):
+            continue
+        # The task or the learner was given, and it is another than the saved one.
+        part = "learner" if name in ("learner", "numbers") else "task"
+        what = name.replace("_", " ")
+        raise InputError(f"{file}: the {what} differ: pass the saved {part} to load_session")
     for index in stored["choices"]:
         live.choose(index)
     # Another machine rounds differently; a task whose data changed leads much farther away.
     for name, value in live.metrics.items():
         saved = stored["metrics"].get(name, math.nan)
-        if not np.isclose(value, saved, rtol=1e-3, atol=1e-6, equal_nan=True):
+        is_same = np.isclose(value, saved, rtol=1e-3, atol=1e-6, equal_nan=True)
+        if not is_same:
             raise InputError(
                 f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task"
             )
@@ -325,23 +335,39 @@ def load_session(
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _look(program: Program, look: LookFn, numbers: Numbers, carry: Carry) -> Any:
     """Return what ``look`` finds before the next step, in a session with one lane and one seed."""
+    moment = Moment(carry.step, numbers.last_step)
 
-    def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> Any:
+    def of_seed(
+        world: World,
+        seed: Array,
+        per_lane: LaneNumbers,
+        lanes: Lane,
+    ) -> Any:
         # The same key as in the compiled block, so that the next step shows the same mini-batch.
-        key = jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step)
+        key_of_steps = jax.random.fold_in(key_of(seed), STEPS)
+        key = jax.random.fold_in(key_of_steps, moment.step)
         drawn = draw(program, world, key)
-        per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
+        lr = per_lane.lr[0]
+        lane = _first_of_each(lanes)
         scene = meet(program, world, drawn, lane.params, lane.previous)
-        moment = Moment(carry.step, numbers.last_step)
-        view = view_of(program, world, drawn, scene, moment, per_lane.lr)
-        learner = learner_view(program, world, drawn, scene, lane.params, per_lane.lr)
+        view = view_of(program, world, drawn, scene, moment, lr)
+        learner = learner_view(program, world, drawn, scene, lane.params, lr)
         return look(view, learner)
 
-    axes = (numbers.world_axes(program), 0, 0, 0)
-    per_seed = (numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes)
     with traced_for(program.platform):
-        found = jax.vmap(of_seed, in_axes=axes)(*per_seed)
-    return jax.tree.map(lambda leaf: leaf[0], found)
+        found = numbers.each_seed(
+            program,
+            of_seed,
+            numbers.seeds,
+            numbers.lanes,
+            carry.lanes,
+        )
+    return _first_of_each(found)
+
+
+def _first_of_each(tree: Any) -> Any:
+    """Return the first part of each array, along its first axis."""
+    return jax.tree.map(lambda leaf: leaf[0], tree)
 
 
 def _seen(view: TeacherView, learner: LearnerView) -> TeacherView:
@@ -361,20 +387,23 @@ def _scored(view: TeacherView, learner: LearnerView) -> dict[str, Array]:
     }
     if view.model is not None:
         wanted = view.model.outputs(view.target, view.examples.x)
-        scores["error"] = jnp.sum((view.feedback - wanted) ** 2, axis=-1)
+        errors = view.feedback - wanted
+        scores["error"] = jnp.sum(errors**2, axis=-1)
     return scores
 
 
 def as_read_back(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content as a file gives it back; values that JSON does not support become text."""
-    return dict(json.loads(json.dumps(content, default=str)))
+    text = json.dumps(content, default=str)
+    return dict(json.loads(text))
 
 
 def write_session(file: Path, content: dict[str, Any]) -> Path:
     """Write the file, with its format and its checksum."""
     content = as_read_back({"ital_session": FORMAT, **content})
     with_checksum = {**content, "checksum": _checksum(content)}
-    files.write(file, json.dumps(with_checksum, indent=1).encode() + b"\n")
+    text = json.dumps(with_checksum, indent=1)
+    files.write(file, text.encode() + b"\n")
     return file
 
 

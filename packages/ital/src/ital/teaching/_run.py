@@ -221,10 +221,15 @@ class Run:
         # Only a number can be mistyped that large: a list is in memory already.
         seeds: Any = self.seeds
         count = int(seeds) if is_whole(seeds) else 1
+        # The first and the last step are measured whatever the interval is.
         measurements = self.steps // self.interval_on(task) + 2
-        curves = f"curves of {count} seeds, {learners} methods and {measurements} measurements"
         numbers = count * learners * measurements
-        check_memory(curves, numbers * np.dtype(np.float32).itemsize, FEWER)
+        bytes_of_number = np.dtype(np.float32).itemsize
+        check_memory(
+            f"curves of {count} seeds, {learners} methods and {measurements} measurements",
+            numbers * bytes_of_number,
+            FEWER,
+        )
 
     def _check_lr(self) -> None:
         """Raise InputError unless the step size is one positive and finite number."""
@@ -293,22 +298,22 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
-        own = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
-        of_run = [
-            inspect.Parameter(
+        parameters = []
+        for parameter in signature.parameters.values():
+            # Its ``**settings`` are those of the run.
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                parameters.append(parameter)
+        for field in fields(Run):
+            if field.name in fixed:
+                continue
+            setting = inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=field.default,
                 annotation=field.type,
             )
-            for field in fields(Run)
-            if field.name not in fixed
-        ]
-        with_run = signature.replace(parameters=[*own, *of_run])
+            parameters.append(setting)
+        with_run = signature.replace(parameters=parameters)
         function.__signature__ = with_run  # type: ignore[attr-defined]
         return function
 
@@ -331,7 +336,9 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
 
 
 def parts(
-    task: Task | str, teacher: Teacher | str, learner: Learner | str | Sequence[Learner | str]
+    task: Task | str,
+    teacher: Teacher | str,
+    learner: Learner | str | Sequence[Learner | str],
 ) -> tuple[Task, Teacher, list[Learner]]:
     """Return the parts of an experiment; make those that are given by name.
 
@@ -378,7 +385,11 @@ def _check_type(role: str, part: Any, kind: type, example: str) -> None:
 
 
 def _check_role(
-    role: str, name: str, registered: Container[str], other: str, others: Container[str]
+    role: str,
+    name: str,
+    registered: Container[str],
+    other: str,
+    others: Container[str],
 ) -> None:
     """Raise InputError for the name of a learner in place of a teacher's, or the reverse."""
     base = name.partition(":")[0]
@@ -469,15 +480,16 @@ def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -
     Raises:
         InputError: if the estimate is larger than the free memory.
     """
-    if len(seeds) <= FEW_SEEDS and len(seeds) * run.batch_size <= FEW_EXAMPLES:
+    count = len(seeds)
+    if count <= FEW_SEEDS and count * run.batch_size <= FEW_EXAMPLES:
         return
     # Two worlds tell which arrays seeds share and which each has for itself.
     worlds = [task.world(seed) for seed in seeds[:2]]
-    needed = len(seeds) * bytes_per_seed(task, run, learners, worlds)
-    plural = "s" if len(seeds) > 1 else ""
+    per_seed = bytes_per_seed(task, run, learners, worlds)
+    plural = "s" if count > 1 else ""
     check_memory(
-        f"{len(seeds)} seed{plural} with mini-batches of {run.batch_size} examples",
-        needed,
+        f"{count} seed{plural} with mini-batches of {run.batch_size} examples",
+        count * per_seed,
         "take fewer seeds or a smaller batch size",
     )
 
@@ -499,24 +511,37 @@ def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World])
     def shapes(world: World) -> tuple[Any, Any, Any]:
         key = randomness.key(0)
         drawn = rules.draw(key, world, run.batch_size)
-        views = (rules.show(world.learner, drawn), rules.show(world.teacher.examples, drawn))
-        return rules.start(key, run.start_on(task), world), drawn, views
+        examples = rules.show(world.learner, drawn)
+        teacher_examples = rules.show(world.teacher.examples, drawn)
+        start = rules.start(key, run.start_on(task), world)
+        return start, drawn, (examples, teacher_examples)
 
     params, drawn, views = jax.eval_shape(shapes, worlds[0])
-    stacked, axes = stack_worlds(worlds)
-    own = [leaf for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0]
     # One number per example: its rank in the random order, or its loss.
     per_example = run.batch_size * np.dtype(np.int32).itemsize
-    drawn_at_once = CHUNK * (_size(drawn) + per_example)
-    batches = drawn_at_once + _size(views) + learners * per_example
+    drawn_at_once = CHUNK * (_bytes_of(drawn) + per_example)
+    losses = learners * per_example
     # Which examples of a mini-batch are copies of one another.
     pairs = run.batch_size**2
-    world = _size(own) // len(worlds)
-    return world + pairs + batches + COPIES * learners * _size(params)
+    parameters = COPIES * learners * _bytes_of(params)
+    batches = drawn_at_once + _bytes_of(views) + losses
+    return _bytes_of_own_world(worlds) + pairs + batches + parameters
 
 
-def _size(tree: Any) -> int:
+def _bytes_of_own_world(worlds: Sequence[World]) -> int:
+    """Return the bytes of a world that seeds do not share."""
+    stacked, axes = stack_worlds(worlds)
+    own = 0
+    for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True):
+        if axis == 0:
+            own += _bytes_of(leaf)
+    return own // len(worlds)
+
+
+def _bytes_of(tree: Any) -> int:
     """Return the bytes of all arrays of a pytree, or of arrays with its shapes."""
-    return sum(
-        math.prod(np.shape(leaf)) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree)
-    )
+    total = 0
+    for leaf in jax.tree.leaves(tree):
+        size = math.prod(np.shape(leaf))
+        total += size * np.dtype(leaf.dtype).itemsize
+    return total

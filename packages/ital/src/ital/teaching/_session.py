@@ -48,6 +48,8 @@ from ital.tools.types import Array, Params, PRNGKeyArray
 
 # Most measurements in one call of the compiled block; results do not depend on it.
 BLOCK = 64
+# What is recorded of a step or an interval, by name.
+Recorded = dict[str, Array]
 # How long a block takes: the host can report and be stopped only between blocks.
 SECONDS_PER_BLOCK = 0.5
 
@@ -78,7 +80,24 @@ class Numbers(NamedTuple):
         Returns:
             0 or None for each array of the world.
         """
-        return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
+        structure = jax.tree.structure(self.worlds)
+        return jax.tree.unflatten(structure, program.axes)
+
+    def each_seed(self, program: Program, of_seed: Callable[..., Any], *per_seed: Any) -> Any:
+        """Return ``of_seed(world, …)`` of every seed, all seeds side by side.
+
+        Args:
+            program: the program.
+            of_seed: a function of one world and of one seed's part of each array.
+            *per_seed: pytrees of arrays with a leading axis of seeds.
+
+        Returns:
+            What it returns, with a leading axis of seeds.
+        """
+        axes = [self.world_axes(program)]
+        axes += [0] * len(per_seed)
+        side_by_side = jax.vmap(of_seed, in_axes=tuple(axes))
+        return side_by_side(self.worlds, *per_seed)
 
     def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
         """Apply ``shared`` to everything that all seeds share, and ``by_seed`` to the rest.
@@ -92,10 +111,10 @@ class Numbers(NamedTuple):
             The numbers.
         """
         leaves, structure = jax.tree.flatten(self.worlds)
-        placed_leaves = [
-            shared(leaf) if axis is None else by_seed(leaf)
-            for leaf, axis in zip(leaves, axes, strict=True)
-        ]
+        placed_leaves = []
+        for leaf, axis in zip(leaves, axes, strict=True):
+            place = shared if axis is None else by_seed
+            placed_leaves.append(place(leaf))
         return Numbers(
             worlds=jax.tree.unflatten(structure, placed_leaves),
             seeds=by_seed(self.seeds),
@@ -114,12 +133,14 @@ def key_of(seed: Array | int) -> PRNGKeyArray:
     Returns:
         The key.
     """
-    return jax.random.fold_in(randomness.key(0), seed)
+    key_of_all_seeds = randomness.key(0)
+    return jax.random.fold_in(key_of_all_seeds, seed)
 
 
 def whole(number: int) -> np.ndarray:
     """Return a whole number as an array for a program."""
-    return np.asarray(number, jnp.result_type(int))
+    kind = jnp.result_type(int)
+    return np.asarray(number, kind)
 
 
 def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -133,9 +154,11 @@ def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
         A read-only view of that shape.
     """
     # Integers become floats too, so that 5 and 5.0 give one program.
-    numbers = np.asarray(value, jnp.result_type(float))
+    kind = jnp.result_type(float)
+    numbers = np.asarray(value, kind)
     missing_axes = len(shape) - numbers.ndim
-    with_lane_axes = numbers.reshape(numbers.shape + (1,) * missing_axes)
+    lane_axes = (1,) * missing_axes
+    with_lane_axes = numbers.reshape(numbers.shape + lane_axes)
     return np.broadcast_to(with_lane_axes, shape)
 
 
@@ -147,14 +170,14 @@ def intervals_in(steps: int, length: int) -> int:
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
     """Draw ν⁰ of every seed; all methods of a seed share it."""
+    init = Init(kind, scale)
 
     def start_of_seed(world: World, seed: Array) -> Params:
         key = jax.random.fold_in(key_of(seed), START)
-        return program.rules.start(key, Init(kind, scale), world)
+        return program.rules.start(key, init, world)
 
-    axes = (numbers.world_axes(program), 0)
     with traced_for(program.platform):
-        return jax.vmap(start_of_seed, in_axes=axes)(numbers.worlds, numbers.seeds)
+        return numbers.each_seed(program, start_of_seed, numbers.seeds)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -163,11 +186,20 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
 
     There is one ν⁰ per seed and one memory per lane.
     """
+    rules = program.rules
+    asks = program.teacher.ask is not None
+    lane_numbers = numbers.lanes
+    # Settings may be (): the number of lanes is then known from the step sizes only.
+    lanes_of_seed = lane_numbers.lr.shape[1]
 
     def begin_seed(
-        world: World, seed: Array, start: Params, learner: Any, teacher: Any
+        world: World,
+        seed: Array,
+        start: Params,
+        learner: Any,
+        teacher: Any,
     ) -> tuple[Lane, Any]:
-        previous = first_previous(program.rules, start, world)
+        previous = first_previous(rules, start, world)
 
         def begin_lane(learner: Any, teacher: Any) -> Lane:
             params, memory = first_state(program, world, start, learner)
@@ -176,22 +208,21 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
                 memory=memory,
                 previous=previous,
                 teacher=first_memory(program, world, seed, teacher),
-                asked=() if program.teacher.ask is None else jnp.zeros((), int),
+                asked=jnp.zeros((), int) if asks else (),
             )
 
-        # Settings may be (): the number of lanes is then known from the step sizes only.
-        lanes_of_seed = numbers.lanes.lr.shape[1]
-        lanes = jax.vmap(begin_lane, axis_size=lanes_of_seed)(learner, teacher)
-        return lanes, program.rules.references(start, world.truth)
+        begin_lanes = jax.vmap(begin_lane, axis_size=lanes_of_seed)
+        lanes = begin_lanes(learner, teacher)
+        return lanes, rules.references(start, world.truth)
 
-    axes = (numbers.world_axes(program), 0, 0, 0, 0)
     with traced_for(program.platform):
-        return jax.vmap(begin_seed, in_axes=axes)(
-            numbers.worlds,
+        return numbers.each_seed(
+            program,
+            begin_seed,
             numbers.seeds,
             starts,
-            numbers.lanes.learner,
-            numbers.lanes.teacher,
+            lane_numbers.learner,
+            lane_numbers.teacher,
         )
 
 
@@ -200,17 +231,22 @@ def first_state(program: Program, world: World, start: Params, settings: Any) ->
     rules = program.rules
     rule = program.rule
     if rule.begin is None:
-        return start, _strong(rule.init(start, settings))
+        memory = rule.init(start, settings)
+        return start, _strong(memory)
 
     def draw_mini_batch(key: PRNGKeyArray) -> Any:
-        return rules.show(world.learner, rules.draw(key, world, program.batch_size))
+        drawn = rules.draw(key, world, program.batch_size)
+        return rules.show(world.learner, drawn)
 
+    rows = None
+    if rules.pool_size is not None:
+        rows = rules.pool_size(world)
     beginning = Beginning(
         params=start,
         # Only shapes: no example is drawn before the first step.
         examples=jax.eval_shape(draw_mini_batch, key_of(0)),
         likelihood=rules.likelihood,
-        rows=None if rules.pool_size is None else rules.pool_size(world),
+        rows=rows,
         batch_size=program.batch_size,
         choices=program.choices,
     )
@@ -220,10 +256,12 @@ def first_state(program: Program, world: World, start: Params, settings: Any) ->
 
 def first_memory(program: Program, world: World, seed: Array, settings: Any) -> Any:
     """Return the teacher's memory before the first step; () for a teacher without one."""
-    if program.teacher.init is None:
+    make_memory = program.teacher.init
+    if make_memory is None:
         return ()
     key = jax.random.fold_in(key_of(seed), TEACHER)
-    return _strong(program.teacher.init(key, world.teacher, settings))
+    memory = make_memory(key, world.teacher, settings)
+    return _strong(memory)
 
 
 def _strong(memory: Any) -> Any:
@@ -232,12 +270,20 @@ def _strong(memory: Any) -> Any:
     Steps return strong types: a memory that started with weak types would make the block compile
     twice.
     """
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory)
+
+    def strong_leaf(leaf: Any) -> Array:
+        kind = jnp.result_type(leaf)
+        return jnp.asarray(leaf, kind)
+
+    return jax.tree.map(strong_leaf, memory)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
 def run_block(
-    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+    program: Program,
+    numbers: Numbers,
+    carry: Carry,
+    intervals: Array,
 ) -> tuple[Carry, Measurement]:
     """Run at most BLOCK intervals of all lanes; return the carry, and a row per measurement.
 
@@ -245,15 +291,25 @@ def run_block(
     """
     block = functools.partial(_block, program)
     if program.mesh is not None:
-        specs = numbers.placed(lambda leaf: EVERYWHERE, lambda leaf: SEEDS, program.axes)
-        lanes = Carry(EVERYWHERE, SEEDS)
+        # Where each device finds its part of the numbers, the carry and the rows.
+        numbers_spec = numbers.placed(
+            shared=lambda leaf: EVERYWHERE,
+            by_seed=lambda leaf: SEEDS,
+            axes=program.axes,
+        )
+        carry_spec = Carry(step=EVERYWHERE, lanes=SEEDS)
         # Rows have a leading axis of measurements, before that of the seeds.
-        rows = PartitionSpec(None, *SEEDS)
+        row_spec = PartitionSpec(None, *SEEDS)
+        rows_spec = Measurement(
+            metrics=row_spec,
+            signals=row_spec,
+            watched=row_spec,
+        )
         block = jax.shard_map(
             block,
             mesh=program.mesh,
-            in_specs=(specs, lanes, EVERYWHERE),
-            out_specs=(lanes, Measurement(rows, rows, rows)),
+            in_specs=(numbers_spec, carry_spec, EVERYWHERE),
+            out_specs=(carry_spec, rows_spec),
             check_vma=False,
         )
     with traced_for(program.platform):
@@ -261,63 +317,97 @@ def run_block(
 
 
 def _block(
-    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+    program: Program,
+    numbers: Numbers,
+    carry: Carry,
+    intervals: Array,
 ) -> tuple[Carry, Measurement]:
     """Run a block on the seeds of one device."""
 
     @functools.partial(jax.jit, inline=True)  # traced once, for the shapes and for the loop
-    def interval(carry: Carry) -> tuple[Carry, Measurement]:
+    def run_interval(carry: Carry) -> tuple[Carry, Measurement]:
         return _interval(program, numbers, carry)
 
-    def run_and_store(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
-        carry, rows = state
-        carry, measured = interval(carry)
-        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
+    def room_for_block(measured: Any) -> Array:
+        # There is always room for BLOCK rows, so that the number of intervals can be traced.
+        return jnp.zeros((BLOCK, *measured.shape), measured.dtype)
 
-    # There is always room for BLOCK rows, so that the number of intervals can be traced.
-    _, shapes = jax.eval_shape(interval, carry)
-    rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
+    def run_and_store(
+        i: Array,
+        state: tuple[Carry, Measurement],
+    ) -> tuple[Carry, Measurement]:
+        before, rows = state
+        after, measured = run_interval(before)
+
+        def store_row(room: Array, value: Array) -> Array:
+            return room.at[i].set(value)
+
+        return after, jax.tree.map(store_row, rows, measured)
+
+    _, shapes = jax.eval_shape(run_interval, carry)
+    rows = jax.tree.map(room_for_block, shapes)
     return jax.lax.fori_loop(0, intervals, run_and_store, (carry, rows))
 
 
 def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measurement]:
     """Run all lanes to their next measurement, and measure; with ``every`` 0, measure at once."""
     first = carry.step
-    end = jnp.minimum(first + numbers.every, numbers.last_step)
+    due = first + numbers.every
+    end = jnp.minimum(due, numbers.last_step)
     carry, sums = _steps_to(end, program, numbers, carry)
+    lanes = carry.lanes
 
     outside = sums.pop(OUTSIDE)
-    metrics = _measured(program, numbers, carry.lanes)
+    metrics = _measured(program, numbers, lanes)
     _check_names_of_signals(sums, metrics)
     if program.teacher.ask is not None:
-        metrics["answers"] = carry.lanes.asked.astype(jnp.result_type(float))
+        kind = jnp.result_type(float)
+        metrics["answers"] = lanes.asked.astype(kind)
     metrics[OUTSIDE] = outside
-    params = carry.lanes.params
-    metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
-    # An interval of no steps has sums of 0: divide by 1.
-    signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
-    watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
+    finite_lanes = jax.vmap(_all_finite)
+    finite_seeds = jax.vmap(finite_lanes)
+    metrics[FINITE] = finite_seeds(lanes.params)
+
+    def mean_signal(total: Array) -> Array:
+        # An interval of no steps has sums of 0: divide by 1.
+        return total / jnp.maximum(end - first, 1)
+
+    signals = jax.tree.map(mean_signal, sums)
+    watched = _first_seed(lanes.params) if program.watched else ()
     return carry, Measurement(metrics, signals, watched)
 
 
+def _first_seed(tree: Any) -> Any:
+    """Return the first seed's part of arrays with a leading axis of seeds."""
+    return jax.tree.map(lambda leaf: leaf[0], tree)
+
+
 def _steps_to(
-    end: Array, program: Program, numbers: Numbers, carry: Carry
-) -> tuple[Carry, dict[str, Array]]:
+    end: Array,
+    program: Program,
+    numbers: Numbers,
+    carry: Carry,
+) -> tuple[Carry, Recorded]:
     """Run all lanes to the step ``end``; return the carry, and the sums of the signals."""
     draw_all = functools.partial(_draw_all, program, numbers)
+    take_one = functools.partial(_step_all, program, numbers)
     # Jitted, it is traced once, for the shapes and for the loop.
-    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)
+    step_all = jax.jit(take_one, inline=True)
     # On a GPU, testing after each step whether it is the last costs more than computing a whole
     # chunk in vain.
     whole_chunks = program.platform != "cpu"
 
-    def take_chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
+    def take_chunk(state: tuple[Carry, Recorded]) -> tuple[Carry, Recorded]:
         """Take up to CHUNK steps; add their signals to the sums."""
         before, sums = state
         # All random numbers of the chunk at once: arrays have the leading axes (step, seed).
-        drawn = jax.vmap(draw_all)(before.step + jnp.arange(CHUNK))
+        draw_chunk = jax.vmap(draw_all)
+        drawn = draw_chunk(before.step + jnp.arange(CHUNK))
 
-        def take_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
+        def take_step(
+            i: Array,
+            state: tuple[Lane, Recorded],
+        ) -> tuple[Lane, Recorded]:
             lanes, sums = state
             drawn_now = jax.tree.map(lambda leaf: leaf[i], drawn)
             after, signals = step_all(before.step + i, drawn_now, lanes)
@@ -325,56 +415,90 @@ def _steps_to(
             if not whole_chunks:
                 return after, added
             counts = before.step + i < end
-            return jax.tree.map(lambda new, old: jnp.where(counts, new, old), (after, added), state)
 
-        steps = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - before.step)
-        lanes, sums = jax.lax.fori_loop(0, steps, take_step, (before.lanes, sums))
-        return Carry(jnp.minimum(before.step + CHUNK, end), lanes), sums
+            def if_it_counts(new: Array, old: Array) -> Array:
+                return jnp.where(counts, new, old)
+
+            return jax.tree.map(if_it_counts, (after, added), state)
+
+        steps: int | Array = CHUNK
+        if not whole_chunks:
+            steps = jnp.minimum(CHUNK, end - before.step)
+        first_state = (before.lanes, sums)
+        lanes, sums = jax.lax.fori_loop(0, steps, take_step, first_state)
+        step = jnp.minimum(before.step + CHUNK, end)
+        return Carry(step, lanes), sums
+
+    def is_before_end(state: tuple[Carry, Recorded]) -> Array:
+        reached, _ = state
+        return reached.step < end
 
     # Which signals there are is known only from a step: shapes come from one that is not computed.
     drawn_shapes = jax.eval_shape(draw_all, carry.step)
-    _, shapes = jax.eval_shape(step_all, carry.step, drawn_shapes, carry.lanes)
-    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-    return jax.lax.while_loop(lambda state: state[0].step < end, take_chunk, (carry, zeros))
+    _, shapes = jax.eval_shape(
+        step_all,
+        carry.step,
+        drawn_shapes,
+        carry.lanes,
+    )
+    no_sums = jax.tree.map(lambda signal: jnp.zeros(signal.shape, signal.dtype), shapes)
+    return jax.lax.while_loop(is_before_end, take_chunk, (carry, no_sums))
 
 
 def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
     """Draw the random numbers of one step for every seed; arrays have a leading axis of seeds."""
+    ahead = program.teacher.ahead
 
     def draw_for_seed(world: World, seed: Array) -> Drawn:
         # The key depends on seed and step only: neither other seeds nor the blocks matter.
-        key_at = functools.partial(jax.random.fold_in, jax.random.fold_in(key_of(seed), STEPS))
+        key_of_steps = jax.random.fold_in(key_of(seed), STEPS)
+        key_at = functools.partial(jax.random.fold_in, key_of_steps)
         later = None
-        if program.teacher.ahead > 1:
-            later = jax.vmap(key_at)(step + jnp.arange(1, program.teacher.ahead))
+        if ahead > 1:
+            steps_ahead = step + jnp.arange(1, ahead)
+            later = jax.vmap(key_at)(steps_ahead)
         return draw(program, world, key_at(step), later)
 
-    axes = (numbers.world_axes(program), 0)
-    return jax.vmap(draw_for_seed, in_axes=axes)(numbers.worlds, numbers.seeds)
+    return numbers.each_seed(program, draw_for_seed, numbers.seeds)
 
 
 def _step_all(
-    program: Program, numbers: Numbers, step: Array, drawn: Drawn, lanes: Lane
-) -> tuple[Lane, dict[str, Array]]:
+    program: Program,
+    numbers: Numbers,
+    step: Array,
+    drawn: Drawn,
+    lanes: Lane,
+) -> tuple[Lane, Recorded]:
     """Take one step in every lane of every seed."""
     moment = Moment(step, numbers.last_step)
 
     def step_seed(
-        world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane
-    ) -> tuple[Lane, dict[str, Array]]:
+        world: World,
+        drawn: Drawn,
+        per_lane: LaneNumbers,
+        lanes: Lane,
+    ) -> tuple[Lane, Recorded]:
         # All lanes of a seed share its world and its random numbers.
         step_lane = functools.partial(teaching_step, program, world, drawn)
-        return jax.vmap(step_lane, in_axes=(0, None, 0))(per_lane, moment, lanes)
+        step_lanes = jax.vmap(step_lane, in_axes=(0, None, 0))
+        return step_lanes(per_lane, moment, lanes)
 
-    axes = (numbers.world_axes(program), 0, 0, 0)
-    return jax.vmap(step_seed, in_axes=axes)(numbers.worlds, drawn, numbers.lanes, lanes)
+    return numbers.each_seed(
+        program,
+        step_seed,
+        drawn,
+        numbers.lanes,
+        lanes,
+    )
 
 
-def _measured(program: Program, numbers: Numbers, lanes: Lane) -> dict[str, Array]:
+def _measured(program: Program, numbers: Numbers, lanes: Lane) -> Recorded:
     """Return what the task measures of every lane, metric → (seed, lane)."""
+    worlds = numbers.worlds
+    axes = numbers.world_axes(program)
     measure_lanes = jax.vmap(program.rules.measure, in_axes=(0, None))
-    axes = (0, numbers.world_axes(program).truth)
-    metrics = jax.vmap(measure_lanes, in_axes=axes)(lanes.params, numbers.worlds.truth)
+    measure_seeds = jax.vmap(measure_lanes, in_axes=(0, axes.truth))
+    metrics = measure_seeds(lanes.params, worlds.truth)
     _check_metrics(metrics, lanes.params)
     return metrics
 
@@ -385,27 +509,28 @@ def _check_metrics(metrics: Any, params: Params) -> None:
         raise InputError(
             f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}"
         )
-    lanes = jax.tree.leaves(params)[0].shape[:2]
+    first_leaf, *_ = jax.tree.leaves(params)
+    seeds_and_lanes = first_leaf.shape[:2]
     for name, values in metrics.items():
-        if values.shape != lanes:
-            raise InputError(
-                f"metric {name!r} must be one number, not an array of shape {values.shape[2:]}"
-            )
+        if values.shape != seeds_and_lanes:
+            of_lane = values.shape[2:]
+            raise InputError(f"metric {name!r} must be one number, not an array of shape {of_lane}")
 
 
-def _check_names_of_signals(signals: dict[str, Array], metrics: dict[str, Array]) -> None:
+def _check_names_of_signals(signals: Recorded, metrics: Recorded) -> None:
     """Raise InputError for a signal with the name of a metric, or of anything else in a result."""
     taken = set(signals) & {*metrics, *RESERVED}
-    if taken:
-        raise InputError(
-            f"a signal cannot be called {sorted(taken)[0]!r}: that name is taken, choose another"
-        )
+    for name in sorted(taken):
+        raise InputError(f"a signal cannot be called {name!r}: that name is taken, choose another")
 
 
 def _all_finite(params: Params) -> Array:
     """Return whether all parameters of one lane are finite."""
-    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)]
-    return functools.reduce(jnp.logical_and, leaves)
+    finite_leaves = []
+    for leaf in jax.tree.leaves(params):
+        is_finite = jnp.isfinite(leaf)
+        finite_leaves.append(jnp.all(is_finite))
+    return functools.reduce(jnp.logical_and, finite_leaves)
 
 
 class Block(NamedTuple):
@@ -474,16 +599,24 @@ class Session:
     @property
     def state(self) -> Carry:
         """The carry as plain arrays, only for the seeds that were asked for."""
-        return Carry(np.asarray(self.carry.step), jax.tree.map(self._on_host, self.carry.lanes))
+        step, lanes = self.carry
+        return Carry(
+            step=np.asarray(step),
+            lanes=jax.tree.map(self._on_host, lanes),
+        )
 
     @state.setter
     def state(self, state: Carry) -> None:
-        self.carry = Carry(self.layout.copied(state.step), self.layout.spread(state.lanes))
+        self.carry = Carry(
+            step=self.layout.copied(state.step),
+            lanes=self.layout.spread(state.lanes),
+        )
 
     @property
     def step(self) -> int:
         """The number of steps taken so far."""
-        return min(int(self.carry.step), self.steps)
+        step = int(self.carry.step)
+        return min(step, self.steps)
 
     def advance(self, intervals: int) -> Block:
         """Run up to ``intervals`` more measurements and wait for them.
@@ -502,10 +635,12 @@ class Session:
         intervals = min(intervals, BLOCK, left)
         measured = self._run(self.numbers, intervals)
         # The last interval ends with the run, wherever that is.
-        ends = first + self.stride * np.arange(1, intervals + 1)
+        numbers_of_intervals = np.arange(1, intervals + 1)
+        ends = first + self.stride * numbers_of_intervals
         steps = np.minimum(ends, self.steps)
         rows = self._rows(measured, intervals)
-        self._check_choices(rows.pop(OUTSIDE), [first, *map(int, steps)])
+        outside = rows.pop(OUTSIDE)
+        self._check_choices(outside, [first, *map(int, steps)])
         return Block(steps, rows)
 
     def _check_choices(self, outside: np.ndarray, bounds: Sequence[int]) -> None:
@@ -518,40 +653,53 @@ class Session:
         intervals, _, lanes = np.nonzero(outside)
         if not len(intervals):
             return
-        first = bounds[intervals[0]]
-        last = bounds[intervals[0] + 1] - 1
-        method = self.learners[lanes[0]].name
+        interval = intervals[0]
+        learner = self.learners[lanes[0]]
+        last_index = self.program.batch_size - 1
+        first = bounds[interval]
+        last = bounds[interval + 1] - 1
         raise InputError(
             f"teacher {self.teacher!r} chose an index outside the mini-batch in steps {first} to "
-            f"{last} (method {method!r}): it must choose from 0 to {self.program.batch_size - 1}"
+            f"{last} (method {learner.name!r}): it must choose from 0 to {last_index}"
         )
 
     @functools.cached_property
     def at_start(self) -> Block:
         """The measurement before the first step: an interval of no steps."""
-        no_steps = self.numbers._replace(every=self.layout.copied(whole(0)))
+        no_interval = self.layout.copied(whole(0))
+        no_steps = self.numbers._replace(every=no_interval)
         measured = self._run(no_steps, 1)
-        rows = self._rows(measured._replace(signals={}), 1)
+        without_signals = measured._replace(signals={})
+        rows = self._rows(without_signals, 1)
         # Nothing was chosen yet.
         rows.pop(OUTSIDE)
         return Block(np.zeros(1, int), rows)
 
     def _run(self, numbers: Numbers, intervals: int) -> Measurement:
         """Run this number of intervals; keep the carry, and return all rows of the block."""
-        self.carry, measured = run_block(self.program, numbers, self.carry, whole(intervals))
+        self.carry, measured = run_block(
+            self.program,
+            numbers,
+            self.carry,
+            whole(intervals),
+        )
         return measured
 
     def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
         """Return the measured rows: a block has room for more, and devices fill up the seeds."""
         per_lane = dict(measured.metrics)
-        per_lane |= {SIGNAL + name: row for name, row in measured.signals.items()}
-        rows = {
-            name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()
-        }
+        for name, row in measured.signals.items():
+            per_lane[SIGNAL + name] = row
+        seeds = self.layout.seeds
+        rows = {}
+        for name, row in per_lane.items():
+            on_host = np.asarray(row)
+            rows[name] = on_host[:intervals, :seeds]
         path = jax.tree.leaves(measured.watched)
         if len(path) == 1:
+            on_host = np.asarray(path[0])
             # With several devices, each has a first seed: only that of the first device counts.
-            rows[PATH] = np.asarray(path[0])[:intervals, : len(self.learners)]
+            rows[PATH] = on_host[:intervals, : len(self.learners)]
         return rows
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
@@ -574,13 +722,19 @@ class Session:
         intervals = 1
         while self.step < self.steps:
             began = time.perf_counter()
-            due = next((step for step in self.exams if step > self.step), self.steps)
-            taken = min(intervals, intervals_in(due - self.step, self.stride))
+            until_due = self._next_exam() - self.step
+            taken = min(intervals, intervals_in(until_due, self.stride))
             block = self.advance(taken)
             seconds = (time.perf_counter() - began) / taken
             yield self.examined(block, show)
+            in_time = SECONDS_PER_BLOCK / seconds
             # The first block may include a compilation: grow at most twofold at a time.
-            intervals = int(np.clip(SECONDS_PER_BLOCK / seconds, 1, 2 * intervals))
+            intervals = int(np.clip(in_time, 1, 2 * intervals))
+
+    def _next_exam(self) -> int:
+        """Return the step of the next exam; the last step if there is none."""
+        coming = (step for step in self.exams if step > self.step)
+        return next(coming, self.steps)
 
     @functools.cached_property
     def exams(self) -> list[int]:
@@ -609,15 +763,21 @@ class Session:
         if self.exam is None or block.steps[-1] not in self.exams:
             return block
         rows = dict(block.rows)
-        finite = rows[FINITE][-1]
+        finite = rows[FINITE][-1]  # (seed, lane)
 
         def zero_where_diverged(leaf: np.ndarray) -> np.ndarray:
             # An exam may not end with parameters that are not finite. Axes: (seed, lane, …).
             missing_axes = (1,) * (leaf.ndim - finite.ndim)
-            return np.where(finite.reshape(finite.shape + missing_axes), leaf, 0)
+            of_leaf = finite.reshape(finite.shape + missing_axes)
+            return np.where(of_leaf, leaf, 0)
 
-        safe = jax.tree.map(zero_where_diverged, self.state.lanes.params)
-        for metric, values in self.exam.take(safe, show).items():
-            rows[metric] = np.full((len(block.steps), *values.shape), np.nan, np.float32)
-            rows[metric][-1] = np.where(finite, values, np.nan)
+        lanes = self.state.lanes
+        safe = jax.tree.map(zero_where_diverged, lanes.params)
+        results = self.exam.take(safe, show)
+        for metric, values in results.items():
+            # Other steps of the block have no exam.
+            shape = (len(block.steps), *values.shape)
+            row = np.full(shape, np.nan, np.float32)
+            row[-1] = np.where(finite, values, np.nan)
+            rows[metric] = row
         return Block(block.steps, rows)

@@ -52,10 +52,13 @@ def draw(program: Program, world: World, key: PRNGKeyArray, later: Array | None 
     batch_key, order_key, bystander_key, teacher_key = jax.random.split(key, 4)
     size = program.batch_size
     batch = program.rules.draw(batch_key, world, size)
+    same = copies(batch, size)  # (B, B)
+    first = first_copies(same)
+    tickets = jax.random.bits(order_key, (size,))
     return Drawn(
         batch=batch,
-        first=first_copies(copies(batch, size)),
-        order=_ranks(jax.random.bits(order_key, (size,))),
+        first=first,
+        order=_ranks(tickets),
         bystander=jax.random.randint(bystander_key, (), 0, size),
         noise=program.teacher.prepare(teacher_key, size),
         ahead=_ahead(program, world, key, later),
@@ -68,11 +71,12 @@ def _ahead(program: Program, world: World, key: PRNGKeyArray, later: Array | Non
     if not count:
         return None
     if later is None:
-        later = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
+        key_of_step = functools.partial(jax.random.fold_in, key)
+        later = jax.vmap(key_of_step)(jnp.arange(count))
 
     def coming_batch(step_key: PRNGKeyArray) -> Any:
         # As ``draw`` will do in that step, with the first of its four keys.
-        batch_key = jax.random.split(step_key, 4)[0]
+        batch_key, *_ = jax.random.split(step_key, 4)
         return program.rules.draw(batch_key, world, program.batch_size)
 
     return jax.vmap(coming_batch)(later)
@@ -82,18 +86,24 @@ def _ranks(tickets: Array) -> Array:
     """Return the rank of each ticket (B,), with ties by index."""
     # For small batches, comparing pairs is faster than XLA's sort.
     if len(tickets) > 64:
-        return jnp.argsort(jnp.argsort(tickets))
+        order = jnp.argsort(tickets)
+        return jnp.argsort(order)
     index = jnp.arange(len(tickets))
     # Row i, column j: whether ticket j comes before ticket i.
-    smaller = tickets < tickets[:, None]
-    tied_but_earlier = (tickets == tickets[:, None]) & (index < index[:, None])
-    return jnp.sum(smaller | tied_but_earlier, axis=1)
+    own_ticket = tickets[:, None]
+    smaller = tickets < own_ticket
+    tied = tickets == own_ticket
+    earlier = index < index[:, None]
+    comes_before = smaller | (tied & earlier)
+    return jnp.sum(comes_before, axis=1)
 
 
 def first_copies(same: Array) -> Array:
     """Return the index of the first copy of each example (B,), from which are copies (B, B)."""
-    index = jnp.arange(len(same))
-    return jnp.min(jnp.where(same, index, len(same)), axis=1)
+    size = len(same)
+    index = jnp.arange(size)
+    index_of_copies = jnp.where(same, index, size)
+    return jnp.min(index_of_copies, axis=1)
 
 
 def first_previous(rules: Rules, start: Params, world: World) -> Any:
@@ -131,7 +141,12 @@ class Chosen(NamedTuple):
 
 
 def view_of(
-    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lr: Array
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    scene: Scene,
+    moment: Moment,
+    lr: Array,
 ) -> TeacherView:
     """Return what the teacher sees: its own side of the mini-batch, feedback, imitated volumes."""
     rules = program.rules
@@ -151,7 +166,10 @@ def view_of(
         return without_feedback
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
     # Copies of an example get the volume of the first, so that rounding never decides between them.
-    return without_feedback._replace(volumes=volumes[drawn.first], feedback=scene.feedback)
+    return without_feedback._replace(
+        volumes=volumes[drawn.first],
+        feedback=scene.feedback,
+    )
 
 
 def choose(
@@ -168,14 +186,29 @@ def choose(
     asked = lane.asked
     view = view_of(program, world, drawn, scene, moment, numbers.lr)
     if teacher.ask is not None:
-        question = teacher.ask(drawn.noise, world.teacher, view, numbers.teacher, lane.teacher)
-        view = view._replace(answers=_answers_to(question, program, world, scene, lane.params))
+        question = teacher.ask(
+            drawn.noise,
+            world.teacher,
+            view,
+            numbers.teacher,
+            lane.teacher,
+        )
+        answers = _answers_to(question, program, world, scene, lane.params)
+        view = view._replace(answers=answers)
         asked = asked + jnp.where(question.asked, question.answers, 0)
 
     # What a teacher gets depends on its kind: see ``ChooseFn``.
     arguments: list[Any] = [drawn.noise, view]
     if teacher.omniscient:
-        arguments.append(learner_view(program, world, drawn, scene, lane.params, numbers.lr))
+        learner = learner_view(
+            program,
+            world,
+            drawn,
+            scene,
+            lane.params,
+            numbers.lr,
+        )
+        arguments.append(learner)
     arguments.append(numbers.teacher)
     if teacher.init is None:
         choice = teacher.choose(*arguments)
@@ -187,12 +220,21 @@ def choose(
 
     if not isinstance(choice, Choice):
         choice = Choice(choice)
-    checked = choice._replace(index=_checked_index(program, choice.index))
-    return Chosen(checked, memory, signals, asked)
+    index = _checked_index(program, choice.index)
+    return Chosen(
+        choice=choice._replace(index=index),
+        memory=memory,
+        signals=signals,
+        asked=asked,
+    )
 
 
 def _answers_to(
-    question: Query, program: Program, world: World, scene: Scene, params: Params
+    question: Query,
+    program: Program,
+    world: World,
+    scene: Scene,
+    params: Params,
 ) -> Answers:
     """Return the learner's answers to a question; nothing is computed in steps without one."""
     rules = program.rules
@@ -200,10 +242,12 @@ def _answers_to(
 
     def outputs() -> Any:
         examples = rules.show(world.learner, rows)
-        return rules.feedback(params, examples, rules.keep(scene.feedback))
+        kept = rules.keep(scene.feedback)
+        return rules.feedback(params, examples, kept)
 
     def nothing() -> Any:
-        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(outputs))
+        shapes = jax.eval_shape(outputs)
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     given = jnp.asarray(question.asked)
     return Answers(
@@ -214,7 +258,12 @@ def _answers_to(
 
 
 def learner_view(
-    program: Program, world: World, drawn: Drawn, scene: Scene, params: Params, lr: Array
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    scene: Scene,
+    params: Params,
+    lr: Array,
 ) -> LearnerView:
     """Return the learner as an omniscient teacher sees it."""
     rules = program.rules
@@ -225,21 +274,31 @@ def learner_view(
         if steps > 0:
             batch = jax.tree.map(lambda leaf: leaf[steps - 1], drawn.ahead)
         examples = rules.show(world.learner, batch)
-        feedback = rules.feedback(elsewhere, examples, rules.keep(scene.feedback))
+        kept = rules.keep(scene.feedback)
+        feedback = rules.feedback(elsewhere, examples, kept)
         return rules.gradients(elsewhere, examples, feedback)
 
     here = rules.gradients(params, scene.examples, scene.feedback)
-    progress = here.inner(add_scaled(params, -1.0, target))
+    from_target = add_scaled(params, -1.0, target)
+    progress = here.inner(from_target)
     volumes = volume.exact(lr, here.squared_norms, progress)
     labels = None
     if rules.ideal_labels is not None:
         labels = rules.ideal_labels(params, target, scene.examples, lr)
     # Copies of an example get the volume of the first, as in the imitated volumes.
-    return LearnerView(volumes[drawn.first], params, target, coming, labels)
+    return LearnerView(
+        volumes=volumes[drawn.first],
+        params=params,
+        target=target,
+        gradients=coming,
+        labels=labels,
+    )
 
 
 def _with_memory(
-    program: Program, returned: Any, before: Any
+    program: Program,
+    returned: Any,
+    before: Any,
 ) -> tuple[Any, Any, Mapping[str, Array]]:
     """Return what a teacher with memory returned.
 
@@ -253,13 +312,14 @@ def _with_memory(
         raise InputError(
             f"{whose} must return (choice, memory, signals), with signals a dictionary"
         )
+    choice, memory, signals = returned
     expected = shapes_of(before, types=True)
-    found = shapes_of(returned[1], types=True)
+    found = shapes_of(memory, types=True)
     if found != expected:
         raise InputError(
             f"{whose} must return a memory of the same form as init: {found}, expected {expected}"
         )
-    return returned
+    return choice, memory, signals
 
 
 def _checked_index(program: Program, chosen: Any) -> Array:
@@ -271,22 +331,28 @@ def _checked_index(program: Program, chosen: Any) -> Array:
         InputError: if it is anything else, or a constant outside the mini-batch.
     """
     whose = f"a teacher ({named(program.teacher.choose)})"
-    expected = (program.choices,) if program.choices > 1 else ()
-    if not _is_whole(chosen) or jnp.shape(chosen) != expected:
+    shape: tuple[int, ...] = ()
+    wanted = "one index of the mini-batch, a whole number"
+    if program.choices > 1:
+        shape = (program.choices,)
+        wanted = f"{program.choices} whole numbers"
+    if not _is_whole(chosen) or jnp.shape(chosen) != shape:
         returned = repr(chosen)
         if isinstance(chosen, jax.Array):
             returned = f"an array of shape {jnp.shape(chosen)}"
-        wanted = "one index of the mini-batch, a whole number"
-        if program.choices > 1:
-            wanted = f"{program.choices} whole numbers"
         raise InputError(f"{whose} must choose {wanted}, not {returned}")
     is_known = not isinstance(chosen, jax.core.Tracer)
-    if is_known and not (np.all(chosen >= 0) and np.all(chosen < program.batch_size)):
+    if is_known and not _is_among(program.batch_size, chosen):
+        last_index = program.batch_size - 1
         raise InputError(
-            f"{whose} chose index {chosen}: the mini-batch has the indices 0 to "
-            f"{program.batch_size - 1}"
+            f"{whose} chose index {chosen}: the mini-batch has the indices 0 to {last_index}"
         )
     return jnp.asarray(chosen)
+
+
+def _is_among(size: int, index: Any) -> bool:
+    """Return whether all indices lie from 0 to ``size`` − 1."""
+    return bool(np.all(index >= 0) and np.all(index < size))
 
 
 def _is_whole(chosen: Any) -> bool:
@@ -296,7 +362,8 @@ def _is_whole(chosen: Any) -> bool:
         return False
     if not isinstance(chosen, int | np.integer | np.ndarray | jax.Array):
         return False
-    return bool(jnp.issubdtype(jnp.result_type(chosen), jnp.integer))
+    kind = jnp.result_type(chosen)
+    return bool(jnp.issubdtype(kind, jnp.integer))
 
 
 def show(
@@ -392,7 +459,12 @@ def first_lesson(
 
 
 def teaching_step(
-    program: Program, world: World, drawn: Drawn, numbers: LaneNumbers, moment: Moment, lane: Lane
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    numbers: LaneNumbers,
+    moment: Moment,
+    lane: Lane,
 ) -> tuple[Lane, dict[str, Array]]:
     """Take one step in one lane: feedback, choice, update.
 
@@ -475,7 +547,9 @@ def _check_numbers(whose: str, signals: Mapping[str, Any]) -> None:
         is_number = is_array or isinstance(signal, int | float | np.number)
         if is_number and jnp.shape(signal) == ():
             continue
-        returned = f"shape {jnp.shape(signal)}" if is_array else shown(signal)
+        returned = shown(signal)
+        if is_array:
+            returned = f"shape {jnp.shape(signal)}"
         raise InputError(f"{whose}: signal {name!r} must be one number, not {returned}")
 
 
@@ -490,26 +564,38 @@ def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> d
     """Check Theorem 1 on this step, for any learner: compare the step taken with the naive one."""
     here = lesson.here
     kind = here.losses.dtype
-    is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(kind)
-    naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
+    (batch_size,) = lesson.order.shape
+    is_chosen = jnp.arange(batch_size) == lesson.chosen
+    gradient = here.weighted_sum(is_chosen.astype(kind))
+    naive = add_scaled(before, -lesson.lr, gradient)
     held = theory.local_improvement(
-        lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target
+        lesson.lr,
+        lesson.chosen,
+        here,
+        lesson.gradients(naive),
+        naive,
+        after,
+        target,
     )
     # Two steps that differ only by rounding count as equal:
     # a compiler may round the same sum in two ways.
-    rounding = 4 * jnp.finfo(kind).eps ** 2 * squared_norm(naive)
-    differs = squared_norm(add_scaled(after, -1.0, naive)) > rounding
+    precision = jnp.finfo(kind).eps
+    rounding = 4 * precision**2 * squared_norm(naive)
+    difference = add_scaled(after, -1.0, naive)
+    differs = squared_norm(difference) > rounding
+    improved = held.improved & differs
     return {
         "theorem_conditions": held.conditions.astype(kind),
-        "theorem_improved": (held.improved & differs).astype(kind),
+        "theorem_improved": improved.astype(kind),
     }
 
 
 def named(function: Callable[..., Any]) -> str:
     """Return the name of a function as an error message shows it: as written in its file."""
     # A partial and a decorated function have no name of their own; what they wrap has.
-    wrapped = inspect.unwrap(getattr(function, "func", function))
-    return getattr(wrapped, "__qualname__", repr(function))
+    inner = getattr(function, "func", function)
+    written = inspect.unwrap(inner)
+    return getattr(written, "__qualname__", repr(function))
 
 
 def shapes_of(tree: Any, types: bool = False) -> str:
@@ -519,7 +605,10 @@ def shapes_of(tree: Any, types: bool = False) -> str:
         if not isinstance(leaf, int | float | np.number | np.ndarray | jax.Array):
             return type(leaf).__name__
         shape = list(jnp.shape(leaf))
-        return f"{jnp.result_type(leaf)}{shape}" if types else f"{shape}"
+        if types:
+            return f"{jnp.result_type(leaf)}{shape}"
+        return str(shape)
 
-    in_words = str(jax.tree.map(leaf_in_words, tree))
-    return " ".join(in_words.replace("'", "").split())
+    leaves_in_words = jax.tree.map(leaf_in_words, tree)
+    text = str(leaves_in_words).replace("'", "")
+    return " ".join(text.split())

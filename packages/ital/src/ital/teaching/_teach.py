@@ -1,5 +1,6 @@
 """Teach learners on seeds, and return their curves."""
 
+import functools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ from ital.teachers import Teacher
 from ital.teaching._awareness import awareness
 from ital.teaching._kept import read_run, write_run
 from ital.teaching._lanes import Recording, open_sessions
+from ital.teaching._program import Lane
 from ital.teaching._run import Run, check_footprint, check_parts, make_run, parts, takes_run
+from ital.teaching._session import Session
 from ital.tools import registry
 from ital.tools.checks import path_of
 from ital.tools.platform import keep_programs
@@ -154,8 +157,9 @@ class Result:
         return write_run(self.curves, self.task, path_of(folder, "folder"), overwrite)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        final = jax.tree.map(np.asarray, (dict(self.parameters), dict(self.memories)))
-        return Result, (self.curves, self.task, *final)
+        parameters = jax.tree.map(np.asarray, dict(self.parameters))
+        memories = jax.tree.map(np.asarray, dict(self.memories))
+        return Result, (self.curves, self.task, parameters, memories)
 
     def _repr_html_(self) -> str:
         from ital.figures import card
@@ -163,9 +167,11 @@ class Result:
         return card(self.curves, self.task)
 
     def __repr__(self) -> str:
-        methods = ", ".join(map(str, self.curves["learner"].values))
-        teacher = self.curves.attrs.get("teacher", "")
-        size = f"{self.curves.sizes['seed']} seeds, {int(self.curves['step'].values[-1])} steps"
+        curves = self.curves
+        methods = ", ".join(map(str, curves["learner"].values))
+        teacher = curves.attrs.get("teacher", "")
+        last_step = int(curves["step"].values[-1])
+        size = f"{curves.sizes['seed']} seeds, {last_step} steps"
         return f"Result({self.task.name!r}, {teacher!r} teacher: {methods}; {size})"
 
     def summary(self) -> "pd.DataFrame":
@@ -238,8 +244,11 @@ class Result:
         # Only the automatic rule gives one learner a β per seed.
         if (betas != betas[:, :1]).any():
             return "auto"
-        used = betas[np.isfinite(betas) & (betas != 0)]
-        return float(used[0]) if len(used) else None
+        is_used = np.isfinite(betas) & (betas != 0)
+        used = betas[is_used]
+        if not len(used):
+            return None
+        return float(used[0])
 
 
 def load(folder: Path | str) -> Result:
@@ -307,26 +316,42 @@ def teach(
     check_footprint(task, run, len(learners), run.seed_list)
     sessions = open_sessions(task, teacher, learners, run)
     recording = Recording(sessions)
-    with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
+    title = f"{task.name}, {teacher.name} teacher"
+    with show_progress(title, recording.total, progress) as show:
+
+        def show_exam(share: float) -> None:
+            show(recording.done_with(share))
+
         for i, session in enumerate(sessions):
-            for block in session.blocks(lambda share: show(recording.done_with(share))):
+            for block in session.blocks(show_exam):
                 recording.blocks[i].append(block)
                 show(recording.done)
     curves = recording.curves(run.seed_list, [learner.name for learner in learners])
     curves.attrs |= _attributes(task, teacher, run, len(learners))
     for message, category in _notes(curves, task, run, learners):
         warnings.warn(message, category, stacklevel=2)
-    # Arrays of a session have the axes (seed, lane, …): a copy of its lane for each learner.
-    final = {
-        learner.name: jax.tree.map(
-            lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes
-        )
-        for session in sessions
-        for lane, learner in enumerate(session.learners)
-    }
+    final: dict[str, Lane] = {}
+    for session in sessions:
+        final |= _final_lanes(session)
     parameters = {name: lane.params for name, lane in final.items()}
     memories = {name: lane.teacher for name, lane in final.items()}
     return Result(curves, task, parameters, memories)
+
+
+def _final_lanes(session: Session) -> dict[str, Lane]:
+    """Return learner → a copy of its lane, arrays with a leading axis of seeds."""
+    # Arrays of a session have the axes (seed, lane, …).
+    lanes = session.state.lanes
+    final = {}
+    for lane, learner in enumerate(session.learners):
+        of_lane = functools.partial(_copy_of_lane, lane=lane)
+        final[learner.name] = jax.tree.map(of_lane, lanes)
+    return final
+
+
+def _copy_of_lane(leaf: np.ndarray, lane: int) -> np.ndarray:
+    """Return a copy of the part of an array (seed, lane, …) that belongs to one lane."""
+    return leaf[:, lane].copy()
 
 
 def _attributes(task: Task, teacher: Teacher, run: Run, learners: int) -> dict[str, Any]:
@@ -346,7 +371,10 @@ def _attributes(task: Task, teacher: Teacher, run: Run, learners: int) -> dict[s
 
 
 def _notes(
-    curves: "xr.Dataset", task: Task, run: Run, learners: Sequence[Learner]
+    curves: "xr.Dataset",
+    task: Task,
+    run: Run,
+    learners: Sequence[Learner],
 ) -> Iterator[tuple[str, type[Warning]]]:
     """Yield what a user should know about the curves, with the category of the warning."""
     diverged = [divergence_note(curves, learner.name) for learner in learners]

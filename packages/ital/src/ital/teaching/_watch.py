@@ -1,5 +1,6 @@
 """Watch learners: record their parameters over time, on one seed."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -76,22 +77,36 @@ def watch(
             steps.append(step)
             snapshots.append(snapshot)
             if step > 0:
-                show((i + step / session.steps) / len(sessions))
-        for lane, taught in enumerate(session.learners):
-            of_lane = [
-                jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots
-            ]
-            params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
+                share = step / session.steps
+                show((i + share) / len(sessions))
+        params |= _params_by_learner(session, snapshots)
     labels = {taught.name: taught.label for taught in watched}
+    world = task.world(seed)
     return Watched(
         task,
         teacher.name,
         seed,
         np.asarray(steps),
         {name: params[name] for name in labels},
-        task.world(seed).truth.target,
+        world.truth.target,
         labels,
     )
+
+
+def _params_by_learner(session: Session, snapshots: Sequence[Any]) -> dict[str, Any]:
+    """Return learner → its parameters, with a leading axis of snapshots."""
+    # Leaves become (snapshot, lane, …).
+    over_time = jax.tree.map(lambda *leaves: np.stack(leaves), *snapshots)
+    by_learner = {}
+    for lane, taught in enumerate(session.learners):
+        of_lane = functools.partial(_taken, index=lane)
+        by_learner[taught.name] = jax.tree.map(of_lane, over_time)
+    return by_learner
+
+
+def _taken(leaf: np.ndarray, index: int) -> np.ndarray:
+    """Return the part of an array (snapshot, lane, …) that belongs to one lane."""
+    return leaf[:, index]
 
 
 def _snapshots(session: Session, every: int) -> Iterator[tuple[int, Any]]:
@@ -123,14 +138,25 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
     # Methods that were added to the run later have no path.
     if np.isnan(path.values).all(axis=(1, 2)).any():
         return None
-    labels = {name: str(curves["label"].sel({"learner": name}).values) for name in methods}
-    params = {name: path.sel({"learner": name}).values for name in methods}
+    labels = {}
+    params = {}
+    for name in methods:
+        of_learner = {"learner": name}
+        labels[name] = str(curves["label"].sel(of_learner).values)
+        params[name] = path.sel(of_learner).values
     target = task.world(seed).truth.target
     return Watched(
-        task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels
+        task,
+        curves.attrs["teacher"],
+        seed,
+        curves["frame"].values,
+        params,
+        target,
+        labels,
     )
 
 
 def _params(session: Session) -> Any:
     """Return the parameters of all lanes on the only seed."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)
+    lanes = session.carry.lanes
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), lanes.params)

@@ -57,7 +57,10 @@ def tell(message: Any) -> None:
 
 
 def run(
-    work: Callable[[Any], Any], parts: Sequence[Any], workers: int, platform: str | None = None
+    work: Callable[[Any], Any],
+    parts: Sequence[Any],
+    workers: int,
+    platform: str | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Run ``work(part)`` for every part in worker processes.
 
