@@ -81,7 +81,8 @@ class Cell:
     @functools.cached_property
     def name(self) -> str:
         """A hash of everything that the cell's numbers depend on, except the machine."""
-        return _hash([self.experiment.kind.file, self.made_by, self.lanes, self.seeds])
+        file = self.experiment.kind.file
+        return _hash([file, self.made_by, self.lanes, self.seeds])
 
     @property
     def size(self) -> int:
@@ -89,13 +90,19 @@ class Cell:
         return len(self.lanes) * len(self.seeds)
 
     def __str__(self) -> str:
-        facts = [", ".join(dict.fromkeys(lane.method for lane in self.lanes))]
+        methods = dict.fromkeys(lane.method for lane in self.lanes)
+        facts = [", ".join(methods)]
         for axis in AXES:
-            values = sorted({getattr(lane, axis) for lane in self.lanes} - {None})
+            found = {getattr(lane, axis) for lane in self.lanes}
+            values = [f"{value:g}" for value in sorted(found - {None})]
             if values:
-                facts.append(f"{axis} {', '.join(f'{value:g}' for value in values)}")
-        first, last = self.seeds[0], self.seeds[-1]
-        facts.append(f"seed {first}" if first == last else f"seeds {first} to {last}")
+                facts.append(f"{axis} {', '.join(values)}")
+        first = self.seeds[0]
+        last = self.seeds[-1]
+        seeds = f"seeds {first} to {last}"
+        if first == last:
+            seeds = f"seed {first}"
+        facts.append(seeds)
         return f"{self.name} ({'; '.join(facts)})"
 
     def path(self, folder: Path) -> Path:
@@ -106,29 +113,36 @@ class Cell:
         """Return two cells with half the seeds each, or half the lanes; none for a single lane."""
         # Seeds first: the lanes of a seed share its world.
         if len(self.seeds) > 1:
-            return [dataclasses.replace(self, seeds=seeds) for seeds in _halves(self.seeds)]
+            halves = _halves(self.seeds)
+            return [dataclasses.replace(self, seeds=seeds) for seeds in halves]
         if len(self.lanes) > 1:
-            return [dataclasses.replace(self, lanes=lanes) for lanes in _halves(self.lanes)]
+            halves = _halves(self.lanes)
+            return [dataclasses.replace(self, lanes=lanes) for lanes in halves]
         return []
 
     def check_here(self) -> None:
         """Raise InputError if ital or the data on this machine would give other numbers."""
         here = json.loads(self.experiment.made_by)
-        for name, expected in json.loads(self.made_by).items():
-            if here.get(name) != expected:
+        sent = json.loads(self.made_by)
+        for name, expected in sent.items():
+            found = here.get(name)
+            if found != expected:
                 raise InputError(
-                    f"a worker has {name} = {here.get(name)}, not {expected}: "
-                    "set up all workers alike"
+                    f"a worker has {name} = {found}, not {expected}: set up all workers alike"
                 )
 
 
 def _halves(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     middle = len(items) // 2
-    return items[:middle], items[middle:]
+    first = items[:middle]
+    second = items[middle:]
+    return first, second
 
 
 def _hash(content: Mapping[str, Any] | list[Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode())
+    return digest.hexdigest()[:16]
 
 
 def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Chunks) -> list[Cell]:
@@ -149,21 +163,30 @@ def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Ch
     assert sizes.points is not None
     lanes = experiment.lanes
     missing_seeds = {lane: set(experiment.missing(result, lane)) for lane in lanes}
-    lane_blocks = [
-        lanes[first : first + sizes.points] for first in range(0, len(lanes), sizes.points)
-    ]
+    lane_blocks = []
+    for first in range(0, len(lanes), sizes.points):
+        block = lanes[first : first + sizes.points]
+        lane_blocks.append(block)
     # (number of the block of seeds, missing lanes) → its seeds that miss exactly these lanes.
     # Seeds that miss the same lanes share a cell: a cell is lanes × seeds without gaps.
     sharing: dict[tuple[int, tuple[Point, ...]], list[int]] = {}
     for position, seed in enumerate(experiment.plan.seeds):
+        seed_block = position // sizes.seeds
         for block in lane_blocks:
             absent = tuple(lane for lane in block if seed in missing_seeds[lane])
             if absent:
-                sharing.setdefault((position // sizes.seeds, absent), []).append(seed)
-    return [
-        Cell(experiment, absent, tuple(seeds), experiment.made_by)
-        for (_, absent), seeds in sharing.items()
-    ]
+                seeds = sharing.setdefault((seed_block, absent), [])
+                seeds.append(seed)
+    cells = []
+    for (_, absent), seeds in sharing.items():
+        cell = Cell(
+            experiment=experiment,
+            lanes=absent,
+            seeds=tuple(seeds),
+            made_by=experiment.made_by,
+        )
+        cells.append(cell)
+    return cells
 
 
 class Failure(NamedTuple):
@@ -297,10 +320,17 @@ def _compute(cell: Cell, folder: Path, show: Show, say: Say) -> bool:
     cell.check_here()
     lane_versions = [cell.experiment.version(lane) for lane in cell.lanes]
     # Other code or another device may give other numbers: it must not resume this checkpoint.
-    resumable_by = _hash({**versions(), "lanes": lane_versions})
+    made_here = {**versions(), "lanes": lane_versions}
+    resumable_by = _hash(made_here)
     checkpoint = folder / f".checkpoint-{cell.name}-{resumable_by}"
     try:
-        curves, seconds = _teach_cell(cell, lane_versions, checkpoint, show, say)
+        curves, seconds = _teach_cell(
+            cell,
+            lane_versions,
+            checkpoint,
+            show,
+            say,
+        )
     except Exception as error:
         if not _is_out_of_memory(error) or not cell.halves():
             raise
@@ -365,19 +395,23 @@ def run_to_the_end(recording: Recording, checkpoint: Path, show: Show, say: Say)
         say(f"computing on {_devices.named(devices)}")
     saved = time.monotonic()
 
+    def show_done() -> None:
+        show(recording.done / recording.total)
+
     def show_exam(share: float) -> None:
         show(recording.done_with(share) / recording.total)
 
     # Here Ctrl-C is only noted: a session's carry and the rows of its blocks must be of the same
     # step when they are saved. Between two blocks they are.
     with interrupts.deferred() as interrupted:
-        show(recording.done / recording.total)
+        show_done()
         for number, session in enumerate(recording.sessions):
             for block in session.blocks(show_exam):
                 recording.blocks[number].append(block)
-                show(recording.done / recording.total)
+                show_done()
                 now = time.monotonic()
-                if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                is_due = now - saved > SECONDS_BETWEEN_CHECKPOINTS
+                if interrupted() or is_due:
                     save_checkpoint(recording, now - began, checkpoint)
                     saved = now
                 if interrupted():
@@ -406,7 +440,8 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     """
     arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
     for i, session in enumerate(recording.sessions):
-        for j, leaf in enumerate(jax.tree.leaves(session.state)):
+        leaves = jax.tree.leaves(session.state)
+        for j, leaf in enumerate(leaves):
             arrays[f"carry/{i}/{j}"] = leaf
         if session.begun:
             for name, row in recording.rows(i).items():
@@ -415,7 +450,8 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     content = buffer.getvalue()
     # The mark keeps two machines that compute the same cell from writing one temporary file.
-    write(path, hashlib.sha256(content).digest() + content, own_mark())
+    checksum = hashlib.sha256(content).digest()
+    write(path, checksum + content, own_mark())
 
 
 def load_checkpoint(recording: Recording, path: Path) -> float | None:
@@ -434,11 +470,13 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
     if not path.exists():
         return None
     file = path.read_bytes()
-    checksum = file[:DIGEST]
+    expected = file[:DIGEST]
     content = file[DIGEST:]
-    if hashlib.sha256(content).digest() != checksum:
+    checksum = hashlib.sha256(content).digest()
+    if checksum != expected:
         raise Damaged(f"{path} does not match its checksum")
-    with np.load(io.BytesIO(content)) as arrays:
+    buffer = io.BytesIO(content)
+    with np.load(buffer) as arrays:
         for i, session in enumerate(recording.sessions):
             leaves, structure = jax.tree.flatten(session.carry)
             if f"carry/{i}/{len(leaves)}" in arrays:
@@ -447,14 +485,16 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.state = jax.tree.unflatten(structure, saved)
             prefix = f"rows/{i}/"
-            rows = {
-                name.removeprefix(prefix): arrays[name]
-                for name in arrays.files
-                if name.startswith(prefix)
-            }
+            rows = {}
+            for name in arrays.files:
+                if name.startswith(prefix):
+                    rows[name.removeprefix(prefix)] = arrays[name]
             session.begun = bool(rows)
-            # All blocks so far come back as one.
-            recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []
+            recording.blocks[i] = []
+            if rows:
+                # All blocks so far come back as one.
+                steps = rows.pop("step")
+                recording.blocks[i].append(Block(steps, rows))
         return float(arrays["seconds"])
 
 
@@ -465,12 +505,13 @@ def own_mark() -> str:
 
 def versions() -> dict[str, Any]:
     """Return the software versions that computed a result, for its attributes."""
+    first_device = jax.devices()[:1]
     return {
         "ital_version": __version__,
         "jax_version": jax.__version__,
         "numpy_version": np.__version__,
         "python_version": platform.python_version(),
-        "device": _devices.named(jax.devices()[:1]),
+        "device": _devices.named(first_device),
     }
 
 
@@ -487,7 +528,8 @@ def read_cell(file: Path, say: Say) -> "xr.Dataset | None":
     except FileNotFoundError:
         return None
     except Damaged as damage:
-        say(f"{damage}: computing it again (the old file is now {put_aside(file).name})")
+        aside = put_aside(file)
+        say(f"{damage}: computing it again (the old file is now {aside.name})")
         return None
 
 
@@ -496,29 +538,35 @@ def finished(experiment: Experiment, folder: Path, say: Say) -> "Iterator[tuple[
 
     Cells of other experiments and other files are ignored.
     """
-    wanted = (experiment.kind.file, experiment.made_by)
-    for file in sorted((folder / CELLS).glob("*.nc")):
+    of_experiment = {"result": experiment.kind.file, "made_by": experiment.made_by}
+    files = (folder / CELLS).glob("*.nc")
+    for file in sorted(files):
         if not re.fullmatch(NAME, file.stem) or not file.is_file():
             continue
         cell = read_cell(file, say)
-        if cell is not None and (cell.attrs.get("result"), cell.attrs.get("made_by")) == wanted:
+        if cell is None:
+            continue
+        found = {name: cell.attrs.get(name) for name in of_experiment}
+        if found == of_experiment:
             yield file, cell
 
 
 def stored_lanes(cell: "xr.Dataset") -> list[Point]:
     """Return the lanes in a cell's file, in the order of its rows."""
-    return [Point(*lane) for lane in json.loads(cell.attrs["lanes"])]
+    lanes = json.loads(cell.attrs["lanes"])
+    return [Point(*lane) for lane in lanes]
 
 
 def forget(folder: Path, names: set[str]) -> None:
     """Remove the files of these cells, and their folder if it is empty."""
-    for file in [*folder.glob(".*"), *(folder / CELLS).glob("*")]:
+    cells = folder / CELLS
+    for file in [*folder.glob(".*"), *cells.glob("*")]:
         # Checkpoints, logs and temporary files of a cell have its name in theirs.
         name = re.search(NAME, file.name)
         # A damaged file may be asked for in a bug report.
         if name and name[0] in names and file.suffix != ".damaged":
             file.unlink(missing_ok=True)
-    remove_if_empty(folder / CELLS)
+    remove_if_empty(cells)
 
 
 def clear(folder: Path) -> None:
@@ -530,7 +578,8 @@ def clear(folder: Path) -> None:
 
 def put_aside(file: Path) -> Path:
     """Rename a damaged file, so that a new one can replace it."""
-    return file.replace(file.with_name(f"{file.name}.damaged"))
+    aside = file.with_name(f"{file.name}.damaged")
+    return file.replace(aside)
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -366,7 +366,11 @@ def _failure(future: Any, cell: Cell, send: _Sender, say: Callable[[str], None])
     if isinstance(error, GivenUp):
         return Failure(cell, begun, str(error))
     if begun >= ATTEMPTS:
-        lines = traceback.format_exception(type(error), error, future.traceback())
+        lines = traceback.format_exception(
+            type(error),
+            error,
+            future.traceback(),
+        )
         return Failure(cell, begun, "".join(lines))
     say(f"cell {cell} failed ({line_of(error)}), attempt {max(1, begun)} of {ATTEMPTS}")
     return None

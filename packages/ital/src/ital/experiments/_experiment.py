@@ -83,7 +83,8 @@ class Chunks(NamedTuple):
 
     def check(self) -> None:
         """Raise InputError for a size below 1."""
-        for name, size in self._asdict().items():
+        sizes = self._asdict()
+        for name, size in sizes.items():
             if size is not None and size < 1:
                 raise InputError(f"{name} per cell must be at least 1, not {size}")
 
@@ -106,8 +107,20 @@ class ResultKind(NamedTuple):
     numbers_at_once: int
 
 
-RUN = ResultKind("run", "curves.nc", "pictures.*", "method", 2**26)
-SWEEP = ResultKind("sweep", "sweep.nc", "", "setting", 2**25)
+RUN = ResultKind(
+    verb="run",
+    file="curves.nc",
+    drawn="pictures.*",
+    noun="method",
+    numbers_at_once=2**26,
+)
+SWEEP = ResultKind(
+    verb="sweep",
+    file="sweep.nc",
+    drawn="",
+    noun="setting",
+    numbers_at_once=2**25,
+)
 
 
 @dataclass(frozen=True)
@@ -143,18 +156,24 @@ class Experiment:
         """
         if not self.axes:
             return self.settings.plan()
-        first_point: dict[str, Any] = {name: values[0] for name, values in self.axes.items()}
-        plan = dataclasses.replace(self.settings, **first_point).plan()
+        first_point: dict[str, Any] = {}
+        for name, values in self.axes.items():
+            first_point[name] = values[0]
+        at_first_point = dataclasses.replace(self.settings, **first_point)
+        plan = at_first_point.plan()
         for value in self.axes["lr"]:
             # Any finite β is valid, but not any η.
-            dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)
+            run = dataclasses.replace(plan.run, lr=value)
+            run.check(plan.task, plan.learners)
         # Exams take minutes per lane: sweeps are judged by what is measured anyway.
-        return dataclasses.replace(plan, task=plan.task._replace(exam=None))
+        without_exam = plan.task._replace(exam=None)
+        return dataclasses.replace(plan, task=without_exam)
 
     def axes_of(self, learner: Learner) -> dict[str, Sequence[float]]:
         """Return the axes that affect a learner: η affects all, β only those that use it."""
         axes = dict(self.axes)
-        if "beta" in axes and not _uses_beta(self.plan, learner):
+        is_fixed = "beta" in axes and not _uses_beta(self.plan, learner)
+        if is_fixed:
             del axes["beta"]
         return axes
 
@@ -165,7 +184,8 @@ class Experiment:
         for learner in self.plan.learners:
             axes = self.axes_of(learner)
             for values in itertools.product(*axes.values()):
-                lanes.append(Point(learner.name, **dict(zip(axes, values, strict=True))))
+                point = dict(zip(axes, values, strict=True))
+                lanes.append(Point(learner.name, **point))
         return lanes
 
     def names(self, lanes: Sequence[Point]) -> list[str]:
@@ -176,57 +196,65 @@ class Experiment:
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Open sessions for some lanes on some seeds."""
-        learners = {learner.name: learner for learner in self.plan.learners}
-        run = dataclasses.replace(self.plan.run, seeds=list(seeds))
-        taught = [learners[lane.method] for lane in lanes]
+        plan = self.plan
+        learners = {learner.name: learner for learner in plan.learners}
+        run = dataclasses.replace(plan.run, seeds=list(seeds))
         if self.axes:
             # Each axis goes where its setting does: η into the run, a value per lane; β into the
-            # learners. Every lane of a sweep has an η. A learner without a β ignores the 0.
+            # learners. Every lane of a sweep has an η.
             step_sizes: list[Any] = [lane.lr for lane in lanes]
             run = dataclasses.replace(run, lr=step_sizes)
-            taught = [
-                _with_beta(self.plan, learner, lane.beta or 0.0)
-                for learner, lane in zip(taught, lanes, strict=True)
-            ]
-        named = [
-            learner._replace(name=name)
-            for learner, name in zip(taught, self.names(lanes), strict=True)
-        ]
-        return Recording(open_sessions(self.plan.task, self.plan.teacher, named, run))
+        taught = []
+        for lane, name in zip(lanes, self.names(lanes), strict=True):
+            learner = learners[lane.method]
+            if self.axes:
+                # A learner without a β ignores the 0.
+                learner = _with_beta(plan, learner, lane.beta or 0.0)
+            taught.append(learner._replace(name=name))
+        sessions = open_sessions(plan.task, plan.teacher, taught, run)
+        return Recording(sessions)
 
     def coordinates(self, lane: Point) -> dict[str, float]:
         """Label a lane along the axes, without the axes that do not affect it."""
         values = lane._asdict()
-        return {axis: values[axis] for axis in self.axes if values[axis] is not None}
+        labels = {}
+        for axis in self.axes:
+            if values[axis] is not None:
+                labels[axis] = values[axis]
+        return labels
 
     def version(self, lane: Point) -> str:
         """Name the version of the code that computes a lane."""
-        learner = next(learner for learner in self.plan.learners if learner.name == lane.method)
-        return version_of(self.plan.teacher, learner)
+        learners = {learner.name: learner for learner in self.plan.learners}
+        return version_of(self.plan.teacher, learners[lane.method])
 
     # What identifies a result, and what is stored with it.
 
     @property
     def identity(self) -> dict[str, Any]:
         """The settings that distinguish one result from another; a sweep grows along its axes."""
-        return {name: value for name, value in self.plan.identity.items() if name not in self.axes}
+        identity = self.plan.identity
+        return {name: identity[name] for name in identity if name not in self.axes}
 
     @functools.cached_property
     def made_by(self) -> str:
         """All that the numbers of a result depend on: its identity and the version of ital."""
-        return json.dumps({**self.identity, "ital_version": __version__}, sort_keys=True)
+        depends_on = {**self.identity, "ital_version": __version__}
+        return json.dumps(depends_on, sort_keys=True)
 
     @functools.cached_property
     def folder(self) -> Path:
         """The experiment's folder, relative to the folder for results."""
-        return Path(self.plan.task.name) / self.plan.teacher.name.replace(":", "-")
+        teacher = self.plan.teacher.name.replace(":", "-")
+        return Path(self.plan.task.name) / teacher
 
     @property
     def described(self) -> dict[str, str]:
         """What figures must know about a task of the caller's own: no registered name gives it."""
         if isinstance(self.settings.task, str):
             return {}
-        return {DESCRIBED: json.dumps(described(self.plan.task))}
+        description = described(self.plan.task)
+        return {DESCRIBED: json.dumps(description)}
 
     def attributes(self, result: "xr.Dataset") -> dict[str, Any]:
         """Make the attributes of a sweep.
@@ -238,11 +266,15 @@ class Experiment:
         judged = result
         if self.metric is not None:
             judged = tuning.judged_by(result, self.plan.task, self.metric)
-        values = {name: json.dumps(result[name].values.tolist()) for name in self.axes}
+        attributes = dict(judged.attrs)
+        for name in self.axes:
+            values = result[name].values.tolist()
+            attributes[name] = json.dumps(values)
         # A stored sweep may hold methods that this experiment does not name.
         without_beta = {lane.method for lane in self.lanes if lane.beta is None}
         without_beta |= set(tuning.without_beta(result))
-        return {**judged.attrs, **values, "without_beta": json.dumps(sorted(without_beta))}
+        attributes["without_beta"] = json.dumps(sorted(without_beta))
+        return attributes
 
     def grown(self, result: "xr.Dataset") -> "xr.Dataset":
         """Put a stored sweep on its values and those of this one; what is new are gaps.
@@ -255,18 +287,20 @@ class Experiment:
         """
         if not self.axes:
             return result
-        axes = {
-            name: sorted({*result[name].values.tolist(), *values})
-            for name, values in self.axes.items()
-        }
+        axes = {}
+        for name, values in self.axes.items():
+            stored_values = result[name].values.tolist()
+            axes[name] = sorted({*stored_values, *values})
         wider = result.reindex(axes, fill_value=GAPS)
+        other_axes = {name: axes[name] for name in axes if name != "beta"}
         for method in tuning.without_beta(result):
             # What does not depend on β is repeated along it, also along the new values.
-            lanes = result.sel(learner=method).isel(beta=0, drop=True)
-            others = {name: values for name, values in axes.items() if name != "beta"}
-            lanes = lanes.reindex(others, fill_value=GAPS)
+            of_method = {"learner": method}
+            lanes = result.sel(of_method)
+            lanes = lanes.isel(beta=0, drop=True)
+            lanes = lanes.reindex(other_axes, fill_value=GAPS)
             for name, variable in lanes.data_vars.items():
-                wider[name].loc[{"learner": method}] = variable
+                wider[name].loc[of_method] = variable
         return wider
 
     def command(self, seeds: Sequence[int], out: Path) -> str:
@@ -277,31 +311,48 @@ class Experiment:
         """
         options: dict[str, Any] = {}
         for field in dataclasses.fields(Settings):
-            value = getattr(self.settings, field.name)
-            if field.name != "task" and value != field.default:
-                options[field.name] = value
-        options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
+            name = field.name
+            value = getattr(self.settings, name)
+            if name != "task" and value != field.default:
+                options[name] = value
+        for name, values in self.axes.items():
+            in_words = map(repr, values)
+            options[name] = ",".join(in_words)
         options["methods"] = ",".join(self.plan.methods)
-        options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
-        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        task = [str(self.settings.task)] if self.settings.data is None else []
-        return shlex.join(["ital", self.kind.verb, *task, *words])
+        options["first_seed"] = seeds[0]
+        options["seeds"] = seeds[-1] - seeds[0] + 1
+        options["out"] = out
+        words = ["ital", self.kind.verb]
+        if self.settings.data is None:
+            words.append(str(self.settings.task))
+        for name, value in options.items():
+            option = name.replace("_", "-")
+            words.append(f"--{option}={value}")
+        return shlex.join(words)
 
     # Which lanes are missing, and how they are divided.
 
     def missing(self, result: "xr.Dataset | None", lane: Point) -> list[int]:
         """List the seeds on which the current code has not computed a lane."""
-        return [seed for seed in self.plan.seeds if seed not in self._computed_seeds(result, lane)]
+        computed = self._computed_seeds(result, lane)
+        return [seed for seed in self.plan.seeds if seed not in computed]
 
     def _computed_seeds(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
-        labels = {"learner": lane.method, **self.coordinates(lane)}
-        if result is None or any(label not in result[dim].values for dim, label in labels.items()):
+        """Return the seeds on which the current code has computed a lane."""
+        if result is None:
             return set()
+        labels = {"learner": lane.method, **self.coordinates(lane)}
+        for dim, label in labels.items():
+            if label not in result[dim].values:
+                return set()
         stored = result.sel(labels)
-        complete = (stored["computed"] == 1) & self._is_current(stored, lane)
+        is_computed = stored["computed"] == 1
+        complete = is_computed & self._is_current(stored, lane)
         # A lane that an axis does not affect is repeated along it.
-        complete = complete.all([dim for dim in complete.dims if dim != "seed"])
-        return set(complete["seed"].values[complete.values].tolist())
+        repeated = [dim for dim in complete.dims if dim != "seed"]
+        complete = complete.all(repeated)
+        seeds = complete["seed"].values[complete.values]
+        return set(seeds.tolist())
 
     def _is_current(self, stored: "xr.Dataset", lane: Point) -> "xr.DataArray | bool":
         """Whether the current code computed a lane; files of earlier versions do not record it."""
@@ -309,23 +360,27 @@ class Experiment:
         if "version" not in stored:
             return current == FIRST
         version = stored["version"].astype(str)
-        return (version == current) | ((version == "") & (current == FIRST))
+        unrecorded = version == ""
+        return (version == current) | (unrecorded & (current == FIRST))
 
     def outdated(self, result: "xr.Dataset | None") -> list[str]:
         """List stored methods of others that another version of this teacher has taught."""
         if result is None or "version" not in result:
             return []
-        current = {
-            _without_learner(version_of(self.plan.teacher, learner))
-            for learner in self.plan.learners
-        }
+        plan = self.plan
+        current = set()
+        for learner in plan.learners:
+            version = version_of(plan.teacher, learner)
+            current.add(_without_learner(version))
         outdated = []
         for name in map(str, result["learner"].values):
-            if name in self.plan.methods:
+            if name in plan.methods:
                 continue
-            versions = set(result["version"].sel(learner=name).values.ravel().astype(str))
+            stored = result["version"].sel(learner=name)
+            versions = set(stored.values.ravel().astype(str))
             versions.discard(GAPS["version"])
-            if {_without_learner(version) for version in versions} - current:
+            of_teacher = {_without_learner(version) for version in versions}
+            if of_teacher - current:
                 outdated.append(name)
         return outdated
 
@@ -338,32 +393,42 @@ class Experiment:
                 that a sweep is judged by.
         """
         plan = self.plan
+        task = plan.task
+        rules = task.rules
         # Two worlds show which of their arrays the seeds do not share.
-        worlds = [plan.task.world(seed) for seed in plan.seeds[:2]]
-        check_world(plan.task, plan.teacher, worlds[0])
+        worlds = [task.world(seed) for seed in plan.seeds[:2]]
+        check_world(task, plan.teacher, worlds[0])
 
         def start_and_measure(world: World) -> tuple[Any, dict[str, Any]]:
-            start = plan.task.rules.start(randomness.key(0), plan.run.start_on(plan.task), world)
-            return start, plan.task.rules.measure(start, world.truth)
+            key = randomness.key(0)
+            init = plan.run.start_on(task)
+            start = rules.start(key, init, world)
+            metrics = rules.measure(start, world.truth)
+            return start, metrics
 
         # Shapes only: nothing is computed.
         start, metrics = jax.eval_shape(start_and_measure, worlds[0])
         self._check_metric(metrics)
         parameters = sum(leaf.size for leaf in jax.tree.leaves(start))
         stacked, axes = stack_worlds(worlds)
-        leaves = zip(jax.tree.leaves(stacked), axes, strict=True)
-        of_both_seeds = sum(np.size(leaf) for leaf, axis in leaves if axis == 0)
+        leaves = jax.tree.leaves(stacked)
+        of_both_seeds = 0
+        for leaf, axis in zip(leaves, axes, strict=True):
+            # Seeds share what has no axis of its own.
+            if axis == 0:
+                of_both_seeds += np.size(leaf)
         return parameters, of_both_seeds // len(worlds)
 
     def _check_metric(self, recorded: Iterable[str]) -> None:
         """Raise InputError if a sweep is judged by a metric that the task does not measure."""
         if not self.axes:
             return
+        task = self.plan.task
         recorded = set(recorded)
-        measured = [metric for metric in self.plan.task.metrics if metric in recorded]
+        measured = [metric for metric in task.metrics if metric in recorded]
         if self.metric is None and "distance" not in measured:
             raise InputError(
-                f"task {self.plan.task.name!r} has no target, so a sweep cannot measure the "
+                f"task {task.name!r} has no target, so a sweep cannot measure the "
                 f"distance to it: choose --metric {' or '.join(measured)}"
             )
         if self.metric is not None and self.metric not in measured:
@@ -377,9 +442,12 @@ class Experiment:
         parameters, world = self.weight
         self._check_memory()
         at_once = self.kind.numbers_at_once
-        points = chunks.points or _even_size(len(self.lanes), at_once // parameters)
-        points = min(len(self.lanes), points)
-        seeds_at_once = min(at_once // (parameters * points), WORLDS_AT_ONCE // max(1, world))
+        lanes = len(self.lanes)
+        points = chunks.points or _even_size(lanes, at_once // parameters)
+        points = min(lanes, points)
+        by_parameters = at_once // (parameters * points)
+        by_worlds = WORLDS_AT_ONCE // max(1, world)
+        seeds_at_once = min(by_parameters, by_worlds)
         seeds = chunks.seeds or _even_size(len(self.plan.seeds), seeds_at_once)
         return Chunks(seeds, points)
 
@@ -388,11 +456,13 @@ class Experiment:
         plan = self.plan
         # The first and the last step are measured whatever the interval is.
         rows = plan.run.steps // plan.run.interval_on(plan.task) + 2
-        needed = len(self.lanes) * len(plan.seeds) * rows * np.dtype(np.float32).itemsize
-        lanes = f"{len(self.lanes)} {self.kind.noun}s on {len(plan.seeds)} seeds"
+        lanes = len(self.lanes)
+        seeds = len(plan.seeds)
+        numbers = lanes * seeds * rows
+        bytes_of_number = np.dtype(np.float32).itemsize
         check_memory(
-            f"curves of {lanes}, {rows} measurements each",
-            needed,
+            f"curves of {lanes} {self.kind.noun}s on {seeds} seeds, {rows} measurements each",
+            numbers * bytes_of_number,
             "take fewer seeds, or measure less often",
         )
         check_footprint(plan.task, plan.run, 1, plan.seeds[:1])
@@ -404,12 +474,15 @@ def axis_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
         raise InputError(f"{name} of a sweep must be a list of numbers, not {values!r}")
     if not len(values):
         raise InputError(f"a sweep needs at least one {name}")
-    for i, value in enumerate(values):
-        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    axis: list[float] = []
+    for value in values:
+        is_number = isinstance(value, int | float | np.number)
+        if not is_number or not math.isfinite(value):
             raise InputError(f"every {name} of a sweep must be a finite number, not {value!r}")
-        if value in list(values)[:i]:
+        if value in axis:
             raise InputError(f"{name} {value:g} is given twice")
-    return tuple(sorted(map(float, values)))
+        axis.append(float(value))
+    return tuple(sorted(axis))
 
 
 def _with_beta(plan: Plan, learner: Learner, beta: float) -> Learner:
@@ -424,14 +497,20 @@ def _with_beta(plan: Plan, learner: Learner, beta: float) -> Learner:
     run = dataclasses.replace(plan.run, beta=beta)
     context = situation(plan.task, plan.teacher, run, auto_beta=no_auto)
     # Sessions resolve learners again, with the β of the run: this one keeps its own.
-    return learner.resolve(learner, context)._replace(resolve=lambda learner, situation: learner)
+    resolved = learner.resolve(learner, context)
+    return resolved._replace(resolve=lambda learner, situation: learner)
 
 
 def _uses_beta(plan: Plan, learner: Learner) -> bool:
     """Return whether two values of β give a learner different settings."""
-    at_zero = jax.tree.leaves(_with_beta(plan, learner, 0.0).settings)
-    at_one = jax.tree.leaves(_with_beta(plan, learner, 1.0).settings)
-    return not all(map(np.array_equal, at_zero, at_one))
+    at_zero = _with_beta(plan, learner, 0.0)
+    at_one = _with_beta(plan, learner, 1.0)
+    same = map(
+        np.array_equal,
+        jax.tree.leaves(at_zero.settings),
+        jax.tree.leaves(at_one.settings),
+    )
+    return not all(same)
 
 
 def _without_learner(version: str) -> str:

@@ -87,11 +87,13 @@ class Matrix:
         for teacher, learner in BEST_RESPONSES:
             if learner not in cells.get(teacher, {}):
                 return ""
-        means = [cells[teacher][learner].mean for teacher, learner in BEST_RESPONSES]
-        pairs = [
-            f"{teacher} teacher, learner assumes {ASSUMED[learner]}: {number(mean)}"
-            for (teacher, learner), mean in zip(BEST_RESPONSES, means, strict=True)
-        ]
+        means = []
+        pairs = []
+        for teacher, learner in BEST_RESPONSES:
+            mean = cells[teacher][learner].mean
+            assumed = ASSUMED[learner]
+            means.append(mean)
+            pairs.append(f"{teacher} teacher, learner assumes {assumed}: {number(mean)}")
         found = "; ".join(pairs)
         described = self.task.metrics.get(self.metric)
         sign = -1.0 if described and described.higher_is_better else 1.0
@@ -196,11 +198,13 @@ def _write_matrix(result: Matrix, folder: Path, draw: bool) -> list[Path]:
     lines = ["teacher,learner,assumes,metric,mean,standard_error,over_naive"]
     for teacher, row in result.cells.items():
         for learner, cell in row.items():
-            values = ",".join(f"{value:.6g}" for value in cell)
             assumes = ASSUMED.get(learner, "control")
-            lines.append(f"{teacher},{learner},{assumes},{result.metric},{values}")
+            values = [f"{value:.6g}" for value in cell]
+            words = [teacher, learner, assumes, result.metric, *values]
+            lines.append(",".join(words))
     table = folder / "matrix.csv"
-    write(table, ("\n".join(lines) + "\n").encode())
+    text = "\n".join(lines) + "\n"
+    write(table, text.encode())
     if not draw:
         return [table]
     figure = figures.plot_matrix(result.runs, result.task)
@@ -227,7 +231,8 @@ def print_matrix(result: Matrix, console: Console | None = None) -> None:
     for name in methods:
         table.add_column(ASSUMED.get(name) or figures.label(first, name), justify="right")
     for teacher, row in result.cells.items():
-        table.add_row(teacher, *[_cell_in_words(row[name]) for name in methods])
+        words = [_cell_in_words(row[name]) for name in methods]
+        table.add_row(teacher, *words)
     console.print(table)
     order = result.best_responses()
     for line in (order, *map(str, result.files)):
@@ -238,5 +243,9 @@ def print_matrix(result: Matrix, console: Console | None = None) -> None:
 def _cell_in_words(cell: figures.MatrixCell) -> str:
     if not np.isfinite(cell.mean):
         return "diverged"
-    error = f" ± {number(cell.error, 2)}" if np.isfinite(cell.error) else ""
-    return f"{number(cell.mean)}{error}\n{number(cell.over_naive, 2)} ×"
+    mean = number(cell.mean)
+    over_naive = number(cell.over_naive, 2)
+    error = ""
+    if np.isfinite(cell.error):
+        error = f" ± {number(cell.error, 2)}"
+    return f"{mean}{error}\n{over_naive} ×"

@@ -9,7 +9,7 @@ from rich.console import Console
 from ital import figures
 from ital.errors import InputError
 from ital.experiments._experiment import RUN, SWEEP
-from ital.experiments._sweep import load_sweep
+from ital.experiments._sweep import Sweep, load_sweep
 from ital.experiments._table import print_differences
 from ital.results import compare_runs, metrics_of
 from ital.teaching import Result, load
@@ -47,23 +47,38 @@ def redraw(
     Raises:
         InputError: if a folder holds no result, or not the metrics and methods asked for.
     """
-    paths = [Path(folder) for folder in folders]
-    sweeps = [load_sweep(path) for path in paths if _holds_sweep(path)]
     # Every folder is read before any file is written.
-    stored = {path: load(path) for path in paths if not _holds_only_sweep(path)}
-    selected = {path: _select_methods(run, methods) for path, run in stored.items()}
-    runs = dict(zip(_short_names(stored), selected.values(), strict=True))
+    sweeps: list[Sweep] = []
+    stored: dict[Path, Result] = {}
+    for path in map(Path, folders):
+        if _holds_sweep(path):
+            sweeps.append(load_sweep(path))
+        if not _holds_only_sweep(path):
+            stored[path] = load(path)
+    selected = [_select_methods(run, methods) for run in stored.values()]
+    runs = dict(zip(_short_names(stored), selected, strict=True))
+    if out is None:
+        is_selection = metrics is not None or methods is not None
+        out = _figure_of(list(stored), is_selection)
+
     files: list[Path] = []
     for swept in sweeps:
-        files += figures.save(swept.plot(), swept.files[0].with_suffix(""))
-    if out is None and len(selected) == 1:
-        (path,) = selected
-        folder = path if path.is_dir() else path.parent
-        # A selection must not replace the run's own figure.
-        out = folder / ("curves" if metrics is None and methods is None else "selection")
-    files += _draw_runs(runs, metrics, Path(out or COMPARISON))
+        beside_file = swept.files[0].with_suffix("")
+        files += figures.save(swept.plot(), beside_file)
+    files += _draw_runs(runs, metrics, Path(out))
     _print_comparisons(runs, metrics, against, console)
     return files
+
+
+def _figure_of(folders: Sequence[Path], is_selection: bool) -> Path:
+    """Return the figure file of runs, without suffix."""
+    if len(folders) != 1:
+        return Path(COMPARISON)
+    (path,) = folders
+    folder = path if path.is_dir() else path.parent
+    # A selection must not replace the run's own figure.
+    name = "selection" if is_selection else "curves"
+    return folder / name
 
 
 def _draw_runs(
@@ -91,12 +106,14 @@ def _print_comparisons(
     runs = {name: _with_legend_order(run) for name, run in runs.items()}
     for name, run in runs.items():
         # Runs of several tasks need not share all metrics.
-        recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
+        shown = metrics or metrics_of(run.curves)
+        recorded = [metric for metric in shown if metric in run.curves]
         title = f"{name}: methods at the last step"
         print_differences(title, run.compare(against, recorded), console)
     first = next(iter(runs), "")
     for name, run in itertools.islice(runs.items(), 1, None):
-        better_high = [metric for metric, how in run.task.metrics.items() if how.higher_is_better]
+        described = run.task.metrics.items()
+        better_high = [metric for metric, how in described if how.higher_is_better]
         differences = compare_runs(
             run.curves,
             runs[first].curves,
@@ -139,9 +156,15 @@ def _short_names(runs: Mapping[Path, Result]) -> list[str]:
 
     These are the teachers for several runs of one task, else task and teacher, else the folders.
     """
-    titles = [run.task.title for run in runs.values()]
-    teachers = [f"{run.curves.attrs.get('teacher', 'unknown')} teacher" for run in runs.values()]
-    names = [f"{title}, {teacher}" for title, teacher in zip(titles, teachers, strict=True)]
+    titles = []
+    teachers = []
+    names = []
+    for run in runs.values():
+        title = run.task.title
+        teacher = run.curves.attrs.get("teacher", "unknown")
+        titles.append(title)
+        teachers.append(f"{teacher} teacher")
+        names.append(f"{title}, {teacher} teacher")
     if len(runs) > 1 and len(set(titles)) == 1:
         names = teachers
     if len(set(names)) < len(names):

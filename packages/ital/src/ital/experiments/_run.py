@@ -239,7 +239,9 @@ def completed(
         say(describe_data(experiment.plan.task))
     # Workers share a sweep seed by seed, unless sizes are given.
     one_seed_each = engine is not None and chunks == Chunks()
-    sizes = experiment.sizes(Chunks(seeds=1) if one_seed_each else chunks)
+    if one_seed_each:
+        chunks = Chunks(seeds=1)
+    sizes = experiment.sizes(chunks)
     # The engine is entered first: it checks its arguments before the folder is created.
     with engine or in_process() as run_cells, owned(folder):
         clear(folder)  # what a cluster left that was killed
@@ -253,9 +255,11 @@ def completed(
             if one_seed_each:
                 say("one seed per cell (--seeds-per-cell changes this)")
             title = _title(experiment, cells)
-            with show_progress(title, sum(cell.size for cell in cells), progress) as show:
+            lanes = sum(cell.size for cell in cells)
+            with show_progress(title, lanes, progress) as show:
                 tell = functools.partial(_show_titled, show, title)
-                for cell, failure in _collected(collector, run_cells, cells, tell, wait=overwrite):
+                ended = _collected(collector, run_cells, cells, tell, wait=overwrite)
+                for cell, failure in ended:
                     tally.add(cell, failure)
             # A file of a finished cell may be lost or damaged: look again for what is missing.
         else:
@@ -334,22 +338,31 @@ def _collected(
             collector.collect(finished)
             ended = time.monotonic()
             # The larger the result, the longer it takes to write: collect more rarely then.
-            due = ended + max(SECONDS_BETWEEN_COLLECTIONS, (ended - began) / COLLECTING)
+            pause = (ended - began) / COLLECTING
+            due = ended + max(SECONDS_BETWEEN_COLLECTIONS, pause)
             finished = []
     collector.collect(finished)
 
 
 def _title(experiment: Experiment, cells: Sequence[Cell]) -> str:
     plan = experiment.plan
-    lanes = {lane for cell in cells for lane in cell.lanes}
-    seeds = {seed for cell in cells for seed in cell.seeds}
-    size = f"{count(lanes, experiment.kind.noun)} × {count(seeds, 'seed')}"
+    lanes: set[Point] = set()
+    seeds: set[int] = set()
+    for cell in cells:
+        lanes.update(cell.lanes)
+        seeds.update(cell.seeds)
+    lanes_in_words = count(lanes, experiment.kind.noun)
+    seeds_in_words = count(seeds, "seed")
+    size = f"{lanes_in_words} × {seeds_in_words}"
     return f"{plan.task.name}, {plan.teacher.name} teacher: {size}"
 
 
 def count(things: Collection[object], name: str) -> str:
     """Return a number of things with its noun: ``1 seed``, ``3 seeds``."""
-    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"
+    number = len(things)
+    if number == 1:
+        return f"{number} {name}"
+    return f"{number} {name}s"
 
 
 def stored_result(
@@ -488,8 +501,10 @@ def _in_lane_order(experiment: Experiment, cells: "Iterable[xr.Dataset]") -> "li
     positions = {lane: position for position, lane in enumerate(experiment.lanes)}
 
     def position(cell: "xr.Dataset") -> tuple[int, int]:
+        first_lane, *_ = stored_lanes(cell)
+        first_seed = int(cell["seed"].values[0])
         # Lanes that this experiment does not name come last.
-        return positions.get(stored_lanes(cell)[0], len(positions)), int(cell["seed"].values[0])
+        return positions.get(first_lane, len(positions)), first_seed
 
     return sorted(cells, key=position)
 
@@ -507,7 +522,9 @@ def _empty_result(
     axes = list(experiment.axes)
     # In a sweep, cells also hold the η and β of their lanes; in the result these are axes.
     apart = {PATH, *axes}
-    newest = {name: part[name] for part in parts for name in part.data_vars if name not in apart}
+    newest: dict[Any, xr.DataArray] = {}
+    for part in parts:
+        newest |= {name: part[name] for name in part.data_vars if name not in apart}
     variables = {}
     for name, variable in newest.items():
         dims = ["learner", *axes, "seed"]
@@ -516,8 +533,10 @@ def _empty_result(
         shape = [len(coords[dim]) for dim in dims]
         # Text of a fixed length would cut longer versions off.
         dtype = object if name == "version" else variable.dtype
-        gaps = np.full(shape, GAPS.get(str(name), np.nan), dtype)
-        variables[name] = (dims, gaps, _seed_constants(name, parts, coords["seed"]))
+        gap = GAPS.get(str(name), np.nan)
+        gaps = np.full(shape, gap, dtype)
+        constants = _seed_constants(name, parts, coords["seed"])
+        variables[name] = (dims, gaps, constants)
     return xr.Dataset(variables, coords)
 
 
@@ -530,7 +549,8 @@ def _result_labels(
     legend = _legend_labels(old, cells)
     stored_methods = [] if old is None else old["learner"].values.tolist()
     methods = _method_order(stored_methods, list(legend), experiment.lanes)
-    seeds = np.unique(np.concatenate([part["seed"].values for part in _oldest_first(old, cells)]))
+    seeds_of_parts = [part["seed"].values for part in _oldest_first(old, cells)]
+    seeds = np.unique(np.concatenate(seeds_of_parts))
     # A stored sweep is on the wider axes already, see Experiment.grown.
     axes: dict[str, Any] = {name: list(values) for name, values in experiment.axes.items()}
     if old is not None:
@@ -586,8 +606,9 @@ def _method_order(stored: list[str], found: Sequence[str], lanes: Sequence[Point
     if set(found) <= set(named):
         return [name for name in named if name in found]
     new = [name for name in found if name not in stored]
-    unnamed = [name for name in new if name not in named]
-    return [*stored, *unnamed, *(name for name in named if name in new)]
+    new_unnamed = [name for name in new if name not in named]
+    new_named = [name for name in named if name in new]
+    return [*stored, *new_unnamed, *new_named]
 
 
 def _legend_labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
@@ -595,11 +616,13 @@ def _legend_labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> d
     labels: dict[str, str] = {}
     if old is not None:
         methods = old["learner"].values.tolist()
-        labels |= dict(zip(methods, map(str, old["label"].values), strict=True))
+        stored = map(str, old["label"].values)
+        labels |= dict(zip(methods, stored, strict=True))
     for cell in cells:
         # The lanes of a sweep's cell are numbered, so their methods stand in an attribute.
         methods = [lane.method for lane in stored_lanes(cell)]
-        labels |= dict(zip(methods, map(str, cell["label"].values), strict=True))
+        of_cell = map(str, cell["label"].values)
+        labels |= dict(zip(methods, of_cell, strict=True))
     return labels
 
 
@@ -611,12 +634,16 @@ def _seed_constants(
     """Return the constants of a metric as arrays with one number per seed, e.g. its ``floor``."""
     constants: dict[str, dict[int, float]] = {}
     for part in parts:
-        attributes = part[name].attrs if name in part else {}
-        for constant, values in attributes.items():
+        if name not in part:
+            continue
+        seeds_of_part = list(map(int, part["seed"].values))
+        for constant, values in part[name].attrs.items():
             # A file holds one number instead of an array of length 1.
-            by_seed = zip(map(int, part["seed"].values), np.atleast_1d(values), strict=True)
-            constants.setdefault(constant, {}).update(by_seed)
-    return {
-        constant: np.asarray([by_seed[seed] for seed in seeds])
-        for constant, by_seed in constants.items()
-    }
+            numbers = np.atleast_1d(values)
+            by_seed = constants.setdefault(constant, {})
+            by_seed.update(zip(seeds_of_part, numbers, strict=True))
+    in_order = {}
+    for constant, by_seed in constants.items():
+        numbers_in_order = [by_seed[seed] for seed in seeds]
+        in_order[constant] = np.asarray(numbers_in_order)
+    return in_order

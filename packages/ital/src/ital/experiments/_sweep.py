@@ -43,8 +43,10 @@ class Sweep:
     lanes_computed: int
 
     def __repr__(self) -> str:
-        methods = ", ".join(map(str, self.grid["learner"].values))
-        size = f"{self.grid.sizes['lr']} × {self.grid.sizes['beta']} settings"
+        names = map(str, self.grid["learner"].values)
+        methods = ", ".join(names)
+        sizes = self.grid.sizes
+        size = f"{sizes['lr']} × {sizes['beta']} settings"
         return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 
     def judged_by(self, metric: str) -> "Sweep":

@@ -50,8 +50,8 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
         if note is not None:
             console.print(Text(note, style="bold red"), soft_wrap=True)
     if outcome.curves.attrs.get("beta") == "auto":
-        metrics = outcome.task.metrics
-        better_high = [name for name, metric in metrics.items() if metric.higher_is_better]
+        described = outcome.task.metrics.items()
+        better_high = [name for name, metric in described if metric.higher_is_better]
         note = behind_note(outcome.curves, better_high, ("--beta", "--lr"))
         if note is not None:
             console.print(Text(note, style="bold"), soft_wrap=True)
@@ -86,7 +86,8 @@ def _tables_that_fit(outcome: Outcome, console: Console) -> list[Table]:
 def _fits(table: Table, console: Console) -> bool:
     """Return whether no cell of a table must be wrapped or cut."""
     unlimited = console.options.update(width=10_000)
-    return console.measure(table, options=unlimited).maximum <= console.width
+    needed = console.measure(table, options=unlimited)
+    return needed.maximum <= console.width
 
 
 def last_step_table(outcome: Outcome, metrics: Sequence[str]) -> Table:
@@ -105,26 +106,33 @@ def last_step_table(outcome: Outcome, metrics: Sequence[str]) -> Table:
     table.add_column("seeds", justify="right")
 
     methods = in_legend_order([str(name) for name in curves["learner"].values])
-    columns = {metric: _last_means(curves, metric, methods) for metric in metrics}
-    best = {
-        metric: _best_mean(task.metrics.get(metric), [mean for mean, _ in column])
-        for metric, column in columns.items()
-    }
+    columns = {}
+    best = {}
+    for metric in metrics:
+        column = _last_means(curves, metric, methods)
+        means = [mean for mean, _ in column]
+        columns[metric] = column
+        best[metric] = _best_mean(task.metrics.get(metric), means)
     for row, method in enumerate(methods):
         diverged = divergence(curves, method) is not None
         cells = []
         for metric, column in columns.items():
             mean, error = column[row]
-            cells.append(_mean_cell(mean, error, bold=mean == best[metric], diverged=diverged))
+            is_best = mean == best[metric]
+            cell = _mean_cell(mean, error, bold=is_best, diverged=diverged)
+            cells.append(cell)
         seeds = computed(curves, method).sizes["seed"]
         table.add_row(label(curves, method), *cells, str(seeds))
 
     # All methods have the same start.
     start = computed(curves, methods[0]).isel(step=0)
-    starts = [float(start[metric].values.mean()) for metric in metrics]
+    words = ["start"]
+    for metric in metrics:
+        mean = float(start[metric].values.mean())
+        words.append(_number_or_dash(mean))
     table.add_section()
-    words = ["start", *map(_number_or_dash, starts)]
-    table.add_row(*[Text(word, style="dim") for word in words], "")
+    dimmed = [Text(word, style="dim") for word in words]
+    table.add_row(*dimmed, "")
     return table
 
 
@@ -135,12 +143,14 @@ def _last_means(
 ) -> list[tuple[float, float]]:
     """Return mean and standard error of each method where a metric was last measured."""
     # Some metrics are measured rarely, so not at the last step.
-    last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
+    measured_steps = np.flatnonzero(measured(curves, metric))
+    last_measured = np.append(0, measured_steps)[-1]
     questions = questions_of(curves, metric)
     means = []
     for method in methods:
-        lanes = computed(curves, method)[metric].transpose("seed", "step").values
-        mean, error = mean_and_error(lanes[:, last_measured], questions)
+        lanes = computed(curves, method)[metric]
+        by_seed = lanes.transpose("seed", "step").values
+        mean, error = mean_and_error(by_seed[:, last_measured], questions)
         means.append((float(mean), float(error)))
     return means
 
@@ -220,13 +230,17 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict], details: Sequenc
                 "of start": f"{best.share:.2g}" if np.isfinite(best.share) else "",
                 "edge": ", ".join(best.edge),
             }
-            diverged = not np.isfinite(best.mean)
             table.add_row(
                 str(verdict.step) if is_first else "",
                 Text(best.label, style="bold" if is_first else ""),
                 f"{best.lr:g}",
                 "" if best.beta is None else f"{best.beta:g}",
-                _mean_cell(best.mean, best.error, bold=is_first, diverged=diverged),
+                _mean_cell(
+                    best.mean,
+                    best.error,
+                    bold=is_first,
+                    diverged=not np.isfinite(best.mean),
+                ),
                 *[detail[name] for name in details],
             )
         table.add_section()
@@ -248,17 +262,19 @@ def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
         aware = f"{verdict.aware}, {_number_or_dash(verdict.aware.mean)}"
         lines.append(f"  Best naive: {naive}. Best aware: {aware}.")
     for method in tuning.aware_methods(grid):
-        settings = int(tuning.ran(grid).sel({"learner": method}).sum())
+        was_run = tuning.ran(grid).sel({"learner": method})
+        settings = int(was_run.sum())
         # (lr, beta): where the method is better; None without a method to compare with
         comparisons = {
             "the best naive": tuning.pays(grid, method, step),
             "IMT at the same η": tuning.pays_at_same_lr(grid, method, step),
         }
-        counted = [
-            f"{int(where.sum())} of {settings} settings is {better} than {other}"
-            for other, where in comparisons.items()
-            if where is not None
-        ]
+        counted = []
+        for other, where in comparisons.items():
+            if where is None:
+                continue
+            times = int(where.sum())
+            counted.append(f"{times} of {settings} settings is {better} than {other}")
         if counted:
             lines.append(f"  {label(grid, method)} in {', in '.join(counted)}.")
     return lines
@@ -267,12 +283,13 @@ def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
 def _winner_in_words(verdict: tuning.Verdict, better: str) -> str:
     """Name the winner of a step, and on how many seeds it is better than the second."""
     winner, *others = verdict.best
+    at = f"Step {verdict.step}"
     if others and winner.mean == others[0].mean:
-        return f"Step {verdict.step}: {winner} and {others[0]} tie."
+        return f"{at}: {winner} and {others[0]} tie."
     if verdict.closer is None:
-        return f"Step {verdict.step}: {winner} wins."
+        return f"{at}: {winner} wins."
     on, of = verdict.closer
-    return f"Step {verdict.step}: {winner} wins, {better} than {others[0]} on {on} of {of} seeds."
+    return f"{at}: {winner} wins, {better} than {others[0]} on {on} of {of} seeds."
 
 
 def _best_mean(described: Metric | None, means: list[float]) -> float | None:
@@ -280,14 +297,20 @@ def _best_mean(described: Metric | None, means: list[float]) -> float | None:
     finite = [mean for mean in means if np.isfinite(mean)]
     if not finite or described is None:
         return None
-    return max(finite) if described.higher_is_better else min(finite)
+    if described.higher_is_better:
+        return max(finite)
+    return min(finite)
 
 
 def _mean_cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
-    text = "diverged" if diverged and not np.isfinite(mean) else _number_or_dash(mean)
-    if np.isfinite(mean) and np.isfinite(error):
+    text = _number_or_dash(mean)
+    is_finite = np.isfinite(mean)
+    if diverged and not is_finite:
+        text = "diverged"
+    if is_finite and np.isfinite(error):
         text += f" ± {_number_or_dash(error)}"
-    return Text(text, style="bold" if bold else "")
+    style = "bold" if bold else ""
+    return Text(text, style=style)
 
 
 def _number_or_dash(value: float) -> str:

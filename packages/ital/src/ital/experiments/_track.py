@@ -72,28 +72,42 @@ def _log_lanes(
     result: "xr.Dataset",
     files: Sequence[Path],
 ) -> int:
-    name = f"ital/{experiment.folder.as_posix()}" + ("/sweep" if experiment.axes else "")
-    stored = client.get_experiment_by_name(name)
-    store_id = stored.experiment_id if stored else client.create_experiment(name)
+    store_id = _store_id(client, experiment)
     logged = 0
     for lane in experiment.lanes:
         curves = _lane_curves(experiment, result, lane)
         if curves is None:
             continue
-        axes = {axis: getattr(lane, axis) for axis in experiment.axes}
-        settings = {**experiment.identity, "method": lane.method, **axes}
+        settings = {**experiment.identity, "method": lane.method}
+        for axis in experiment.axes:
+            settings[axis] = getattr(lane, axis)
         content = _content_hash(settings, curves)
-        earlier = client.search_runs([store_id], filter_string=f"tags.`{CONTENT}` = '{content}'")
+        same_content = f"tags.`{CONTENT}` = '{content}'"
+        earlier = client.search_runs([store_id], filter_string=same_content)
         if any(run.info.status == "FINISHED" for run in earlier):
             continue
         # What was interrupted is logged again as a whole.
         for run in earlier:
             client.delete_run(run.info.run_id)
-        tags = {CONTENT: content}
-        run = client.create_run(store_id, run_name=_run_name(experiment, lane), tags=tags)
+        run = client.create_run(
+            store_id,
+            run_name=_run_name(experiment, lane),
+            tags={CONTENT: content},
+        )
         _log_run(client, run.info.run_id, settings, curves, files)
         logged += 1
     return logged
+
+
+def _store_id(client: Any, experiment: Experiment) -> Any:
+    """Return what a store calls an experiment; it is made there if need be."""
+    name = f"ital/{experiment.folder.as_posix()}"
+    if experiment.axes:
+        name += "/sweep"
+    stored = client.get_experiment_by_name(name)
+    if stored:
+        return stored.experiment_id
+    return client.create_experiment(name)
 
 
 def _lane_curves(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.Dataset | None":
@@ -104,21 +118,27 @@ def _lane_curves(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "
     # A lane that an axis does not affect is repeated along it.
     repeated = [axis for axis in experiment.axes if axis in curves.dims]
     curves = curves.isel(dict.fromkeys(repeated, 0))
-    curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
-    return curves if curves.sizes["seed"] else None
+    computed = np.flatnonzero(curves["computed"].values)
+    if not len(computed):
+        return None
+    return curves.isel(seed=computed)
 
 
 def _content_hash(settings: dict[str, Any], curves: "xr.Dataset") -> str:
     """Return a hash of settings, seeds and curves: what is logged already has the same."""
-    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
-    digest.update(repr(curves["seed"].values.tolist()).encode())
+    in_order = sorted(settings.items())
+    seeds = curves["seed"].values.tolist()
+    digest = hashlib.sha256(repr(in_order).encode())
+    digest.update(repr(seeds).encode())
     for metric in metrics_of(curves):
-        digest.update(np.ascontiguousarray(curves[metric].values).tobytes())
+        values = np.ascontiguousarray(curves[metric].values)
+        digest.update(values.tobytes())
     return digest.hexdigest()[:32]
 
 
 def _run_name(experiment: Experiment, lane: Point) -> str:
-    numbers = [f"{axis}={value:g}" for axis, value in experiment.coordinates(lane).items()]
+    coordinates = experiment.coordinates(lane)
+    numbers = [f"{axis}={value:g}" for axis, value in coordinates.items()]
     return " ".join([lane.method, *numbers])
 
 
@@ -150,7 +170,9 @@ def _metric_rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
     for metric in metrics_of(curves):
         lanes = curves[metric].transpose("seed", "step").values
         mean, _ = mean_and_error(lanes)
-        for name, row in zip(names, [mean, *lanes], strict=True):
+        rows = [mean, *lanes]
+        for name, row in zip(names, rows, strict=True):
+            key = f"{metric}/{name}"
             for step, value in zip(steps, row, strict=True):
                 if np.isfinite(value):
-                    yield f"{metric}/{name}", float(value), step
+                    yield key, float(value), step
