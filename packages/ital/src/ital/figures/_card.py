@@ -35,31 +35,37 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     # The last row, even if its mean is not known; GroupBy.last would take the last known mean
     # instead.
     keys = ["method", "metric"]
-    last = summarise(curves).drop_duplicates(keys, keep="last").set_index(keys)
+    at_steps = summarise(curves)
+    last = at_steps.drop_duplicates(keys, keep="last").set_index(keys)
     metrics = list(last.index.get_level_values("metric").unique())
     rows = []
     for method in in_legend_order([str(name) for name in curves["learner"].values]):
         row = [label(curves, method)]
         for metric in metrics:
+            words = "–"
             if (method, metric) in last.index:
                 end = last.loc[(method, metric)]
-                row.append(_number_and_error(float(end["mean"]), float(end["sem"])))
-            else:
-                row.append("–")
+                words = _number_and_error(float(end["mean"]), float(end["sem"]))
+            row.append(words)
         rows.append(row)
     head = ["learner"]
     for name in metrics:
-        head.append(task.metrics[name].title if name in task.metrics else name.replace("_", " "))
+        words = name.replace("_", " ")
+        if name in task.metrics:
+            words = task.metrics[name].title
+        head.append(words)
     step = int(curves["step"].values[-1])
     caption = (
         f"{task.title}, {curves.attrs.get('teacher', '')} teacher: step {step}, "
         f"mean ± SE over {curves.sizes['seed']} seeds"
     )
-    picture = base64.b64encode(as_png(plot_curves(curves, task), DPI)).decode()
+    figure = plot_curves(curves, task)
+    picture = base64.b64encode(as_png(figure, DPI)).decode()
+    body = [_row_as_html("td", row) for row in rows]
     return (
         f"<div><p>{html.escape(caption)}</p>"
         f"<table><thead>{_row_as_html('th', head)}</thead>"
-        f"<tbody>{''.join(_row_as_html('td', row) for row in rows)}</tbody></table>"
+        f"<tbody>{''.join(body)}</tbody></table>"
         f'<img alt="learning curves" src="data:image/png;base64,{picture}"></div>'
     )
 

@@ -12,7 +12,7 @@ from ital import learners
 from ital.errors import InputError
 from ital.figures import charts
 from ital.results import computed, mean_and_error, measured, metrics_of, questions_of
-from ital.tasks import Task
+from ital.tasks import Metric, Task
 from ital.tools.files import write
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ def colours(methods: Sequence[str]) -> dict[str, str]:
     # All registered methods take part, so that a colour does not depend on what else is shown.
     every = dict.fromkeys([*learners.REGISTRY, *methods])
     others = [name for name in every if name not in COLOURS]
-    return COLOURS | dict(zip(others, itertools.cycle(OTHERS), strict=False))
+    left = itertools.cycle(OTHERS)
+    return COLOURS | dict(zip(others, left, strict=False))
 
 
 def curve_panel(
@@ -216,26 +217,32 @@ def curve_panel(
     styles = styles or _default_styles(methods)
     at = measured(curves, metric)
     lines = [_mean_line(curves, metric, method, styles[method], at) for method in methods]
-    described = task.metrics.get(metric)
-    reference = described.reference if described else "target"
-    rules = []
-    for constant, words in (("reference", reference), ("floor", "floor")):
-        by_seed = curves[metric].attrs.get(constant)
-        if by_seed is not None:
-            rules.append(charts.rule("y", float(np.mean(by_seed)), words))
+    described = task.metrics.get(metric) or Metric(metric.replace("_", " "))
+    rules = _rules_of(curves[metric], described)
     # Differences between small losses are lost on a linear scale.
     logarithmic = metric == "loss" and _spans(lines, 50)
-    more_is_better = described is not None and described.higher_is_better
+    more_is_better = described.higher_is_better
     return charts.panel(
         title,
         [*lines, *rules],
         x="Training iteration",
-        y=described.title if described else metric.replace("_", " "),
+        y=described.title,
         log="y" if logarithmic else "",
         zero=not logarithmic and not more_is_better,
         x_range=(0, int(curves["step"].values[-1])),
         size=size,
     )
+
+
+def _rules_of(lanes: "xr.DataArray", described: Metric) -> list[charts.Mark]:
+    """Make the lines of the constants of a metric, means over the seeds."""
+    rules = []
+    for constant, words in (("reference", described.reference), ("floor", "floor")):
+        by_seed = lanes.attrs.get(constant)
+        if by_seed is not None:
+            mean = float(np.mean(by_seed))
+            rules.append(charts.rule("y", mean, words))
+    return rules
 
 
 def _default_styles(methods: Sequence[str]) -> dict[str, tuple[str, Any]]:
@@ -257,7 +264,8 @@ def _mean_line(
     """Make the line of one method: the mean over its seeds at the steps where ``at`` is true."""
     colour, dash = style
     lanes = computed(curves, method)
-    values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
+    by_seed = lanes[metric].transpose("seed", "step").values
+    values = by_seed[:, at].astype(float)
     finite = np.where(np.isfinite(values), values, np.nan)
     mean, error = mean_and_error(finite, questions_of(curves, metric))
     return charts.line(
@@ -275,7 +283,11 @@ def _spans(lines: Sequence[charts.Mark], factor: float) -> bool:
     """Return whether lines are positive and span more than this factor."""
     points = np.concatenate([np.empty(0), *(line["y"] for line in lines)])
     finite = points[np.isfinite(points)]
-    return finite.size > 0 and bool(0 < finite.min() < max(finite.max(), 0.0) / factor)
+    if not finite.size:
+        return False
+    lowest = finite.min()
+    highest = max(finite.max(), 0.0)
+    return bool(0 < lowest < highest / factor)
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:

@@ -13,8 +13,11 @@ INCH = 72.0  # points
 
 def wrapped(text: str, inches: float, points: float) -> str:
     """Wrap a text to lines of at most ``inches``, at a font size of ``points``."""
-    letters = max(8, int(inches * INCH / (LETTER * points)))
-    return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
+    width_of_letter = LETTER * points
+    that_fit = int(inches * INCH / width_of_letter)
+    letters = max(8, that_fit)
+    lines = [textwrap.fill(line, letters) for line in text.split("\n")]
+    return "\n".join(lines)
 
 
 def letter_size(texts: Sequence[str], width: float, height: float, largest: float) -> float:
@@ -23,27 +26,39 @@ def letter_size(texts: Sequence[str], width: float, height: float, largest: floa
     All sizes are in points.
     """
     longest = max(map(len, texts), default=1)
-    return min(largest, width / (DIGIT * max(longest, 2)), height / LINE)
+    digits = max(longest, 2)
+    fitting_width = width / (DIGIT * digits)
+    fitting_height = height / LINE
+    return min(largest, fitting_width, fitting_height)
 
 
 def cell_size(axis: Any, rows: int, columns: int) -> tuple[float, float]:
     """Return width and height in points of a cell of a map on these axes."""
     box = axis.get_window_extent()
-    scale = INCH / axis.figure.dpi
-    return box.width * scale / columns, box.height * scale / rows
+    points_per_pixel = INCH / axis.figure.dpi
+    width = box.width * points_per_pixel / columns
+    height = box.height * points_per_pixel / rows
+    return width, height
 
 
 def name_cells(axis: Any, rows: int, columns: int, points: float = 7.5) -> None:
     """Rotate column labels that are too wide, and hide labels that do not fit."""
     width, height = cell_size(axis, rows, columns)
-    names = [label.get_text() for label in axis.get_xticklabels()]
-    upright = max(map(len, names), default=0) * LETTER * points > width
+    column_labels = axis.get_xticklabels()
+    row_labels = axis.get_yticklabels()
+    height_of_line = LINE * points
+    letters = max((len(label.get_text()) for label in column_labels), default=0)
+    upright = letters * LETTER * points > width
     # Labels side by side need no room along x, upright ones need a line each.
-    shown_columns = max(1, math.ceil(LINE * points / width)) if upright else 1
-    shown_rows = max(1, math.ceil(LINE * points / height))
-    _show_every(axis.get_xticklabels(), shown_columns)
-    _show_every(axis.get_yticklabels(), shown_rows)
-    axis.tick_params(axis="x", rotation=90 if upright else 0, labelsize=points)
+    shown_columns = 1
+    rotation = 0
+    if upright:
+        shown_columns = max(1, math.ceil(height_of_line / width))
+        rotation = 90
+    shown_rows = max(1, math.ceil(height_of_line / height))
+    _show_every(column_labels, shown_columns)
+    _show_every(row_labels, shown_rows)
+    axis.tick_params(axis="x", rotation=rotation, labelsize=points)
     axis.tick_params(axis="y", labelsize=points)
 
 

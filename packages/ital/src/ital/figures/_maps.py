@@ -35,7 +35,8 @@ def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
         The figure.
     """
     panels = sweep_panels(grid)
-    title = f"{task.title}: {grid.attrs.get('teacher', '')} teacher, {seeds_in_words(grid)}"
+    teacher = grid.attrs.get("teacher", "")
+    title = f"{task.title}: {teacher} teacher, {seeds_in_words(grid)}"
     return charts.chart(panels, title, columns=len(panels) // 2, foot=NOTE)
 
 
@@ -54,12 +55,22 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
     soon = "steps to 90% of the best gain" if more else f"steps to {tuning.SHARE:.0%}"
     # (learner, lr, beta): what each setting reached, and after how many steps
     diverged = tuning.diverged(grid, last)
-    reached = tuning.mean_values(grid, last).where(~diverged)
+    reached = tuning.mean_values(grid, last)
     steps = tuning.steps_to(grid)
-    steps = steps.where(np.isfinite(steps) & ~diverged)
+    has_steps = np.isfinite(steps) & ~diverged
     rows = (
-        _Row(reached, diverged, more, f"{metric} at step {last}"),
-        _Row(steps, diverged, False, soon),
+        _Row(
+            values=reached.where(~diverged),
+            diverged=diverged,
+            more_is_better=more,
+            words=f"{metric} at step {last}",
+        ),
+        _Row(
+            values=steps.where(has_steps),
+            diverged=diverged,
+            more_is_better=False,
+            words=soon,
+        ),
     )
     methods = in_legend_order([str(name) for name in grid["learner"].values])
     naive = [name for name in methods if name in tuning.naive_methods(grid)]
@@ -90,14 +101,24 @@ class _Row(NamedTuple):
 
 def _naive_map(grid: "xr.Dataset", row: _Row, names: list[str]) -> charts.Panel:
     """Map several methods: η along x, the methods along y; they have no β."""
-    values, texts = _values_and_texts(grid, row, {"learner": names, "beta": grid["beta"].values[0]})
+    # They are repeated along β: any will do.
+    some_beta = grid["beta"].values[0]
+    labels_of_map = {"learner": names, "beta": some_beta}
+    values, texts = _values_and_texts(grid, row, labels_of_map)
     # Each method has its own best η.
     framed = []
     for y, of_method in enumerate(values):
         x = _best_index(row, of_method)
         if x is not None:
             framed.append((y, x))
-    cells = charts.cells(values, texts, framed, None, _limits(row), row.more_is_better)
+    cells = charts.cells(
+        values,
+        texts,
+        framed,
+        None,
+        _limits(row),
+        row.more_is_better,
+    )
     labels = [label(grid, name) for name in names]
     return _map_panel(grid, f"Naive: {row.words}", cells, labels, "")
 
@@ -110,13 +131,28 @@ def _method_map(grid: "xr.Dataset", row: _Row, name: str) -> charts.Panel:
     if best is not None:
         y, x = np.unravel_index(best, values.shape)
         framed.append((int(y), int(x)))
-    dots = None
-    if name in tuning.aware_methods(grid):
-        pays = tuning.pays(grid, name, int(grid["step"].values[-1]))
-        dots = None if pays is None else pays.transpose("beta", "lr").values
-    cells = charts.cells(values, texts, framed, dots, _limits(row), row.more_is_better)
+    cells = charts.cells(
+        values,
+        texts,
+        framed,
+        _where_it_pays(grid, name),
+        _limits(row),
+        row.more_is_better,
+    )
     labels = [f"{value:.4g}" for value in grid["beta"].values]
-    return _map_panel(grid, f"{label(grid, name)}: {row.words}", cells, labels, "β")
+    title = f"{label(grid, name)}: {row.words}"
+    return _map_panel(grid, title, cells, labels, "β")
+
+
+def _where_it_pays(grid: "xr.Dataset", name: str) -> np.ndarray | None:
+    """Return where an aware method is better than the best naive one (β, η); None for others."""
+    if name not in tuning.aware_methods(grid):
+        return None
+    last = int(grid["step"].values[-1])
+    pays = tuning.pays(grid, name, last)
+    if pays is None:
+        return None
+    return pays.transpose("beta", "lr").values
 
 
 def _values_and_texts(
@@ -125,14 +161,19 @@ def _values_and_texts(
     labels: dict[str, Any],
 ) -> tuple[np.ndarray, list[list[str]]]:
     """Return the values of a map and what its cells say, both (β or learner, η)."""
-    order = ("beta", "lr") if "beta" not in labels else ("learner", "lr")
-    values, diverged, ran = (
-        part.sel(labels).transpose(*order).values
-        for part in (row.values, row.diverged, tuning.ran(grid))
-    )
+    along_y = "learner" if "beta" in labels else "beta"
+
+    def of_map(part: "xr.DataArray") -> np.ndarray:
+        return part.sel(labels).transpose(along_y, "lr").values
+
+    values = of_map(row.values)
+    diverged = of_map(row.diverged)
+    ran = of_map(tuning.ran(grid))
     texts = [[""] * values.shape[1] for _ in values]
     for (y, x), value in np.ndenumerate(values):
-        texts[y][x] = _map_text(value, bool(diverged[y, x]), bool(ran[y, x]))
+        has_diverged = bool(diverged[y, x])
+        was_run = bool(ran[y, x])
+        texts[y][x] = _map_text(value, has_diverged, was_run)
     return values, texts
 
 
@@ -140,7 +181,9 @@ def _best_index(row: _Row, values: np.ndarray) -> int | None:
     """Return the index of the best value; None if there is none."""
     if not np.isfinite(values).any():
         return None
-    return int(np.nanargmax(values) if row.more_is_better else np.nanargmin(values))
+    if row.more_is_better:
+        return int(np.nanargmax(values))
+    return int(np.nanargmin(values))
 
 
 def _limits(row: _Row) -> tuple[float, float]:

@@ -75,22 +75,32 @@ def matrix_cells(runs: "Mapping[str, xr.Dataset]", task: Task) -> dict[str, dict
     """
     cells = {}
     for teacher, curves in runs.items():
-        cells[teacher] = _matrix_row(curves, main_metric(curves, task))
+        metric = main_metric(curves, task)
+        cells[teacher] = _matrix_row(curves, metric)
     return cells
 
 
 def _matrix_row(curves: "xr.Dataset", metric: str) -> dict[str, MatrixCell]:
     """Return the cells of one teacher: learner → cell."""
-    last = np.flatnonzero(measured(curves, metric))[-1]
+    measured_steps = np.flatnonzero(measured(curves, metric))
+    last = measured_steps[-1]
     means = {}
     errors = {}
     for name in map(str, curves["learner"].values):
-        lanes = computed(curves, name)[metric].transpose("seed", "step").values
-        mean, error = mean_and_error(lanes[:, last])
+        lanes = computed(curves, name)[metric]
+        by_seed = lanes.transpose("seed", "step").values
+        mean, error = mean_and_error(by_seed[:, last])
         means[name] = float(mean)
         errors[name] = float(error)
     naive = means.get(NAIVE, np.nan)
-    return {name: MatrixCell(means[name], errors[name], means[name] / naive) for name in means}
+    cells = {}
+    for name, mean in means.items():
+        cells[name] = MatrixCell(
+            mean=mean,
+            error=errors[name],
+            over_naive=mean / naive,
+        )
+    return cells
 
 
 def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") -> charts.Panel:
@@ -112,25 +122,32 @@ def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") 
     # A map is drawn from the bottom up.
     teachers = list(reversed(cells))
     described = task.metrics.get(main_metric(first, task))
-    best = np.nanargmax if described and described.higher_is_better else np.nanargmin
+    best = np.nanargmin
+    if described and described.higher_is_better:
+        best = np.nanargmax
     ratios = []  # (teacher, learner)
     texts = []
     framed = []
     for row, teacher in enumerate(teachers):
         of_teacher = [cells[teacher][name] for name in methods]
-        ratios.append([cell.over_naive for cell in of_teacher])
+        over_naive = [cell.over_naive for cell in of_teacher]
+        ratios.append(over_naive)
         texts.append([_cell_text(cell) for cell in of_teacher])
-        if np.isfinite(ratios[row]).any():
-            framed.append((row, int(best(ratios[row]))))
+        if np.isfinite(over_naive).any():
+            column = int(best(over_naive))
+            framed.append((row, column))
     names = [ASSUMED.get(name, label(first, name)) for name in methods]
+    limits = (1 / MOST, MOST)
+    width = 1.6 + 1.1 * len(names)
+    height = 1.0 + 0.38 * len(teachers)
     return charts.panel(
         title,
-        [charts.cells(np.array(ratios), texts, framed, None, (1 / MOST, MOST))],
+        [charts.cells(np.array(ratios), texts, framed, None, limits)],
         x="What the learner assumes about its teacher",
         y="Real teacher",
         x_ticks=(range(len(names)), names),
         y_ticks=(range(len(teachers)), teachers),
-        size=(1.6 + 1.1 * len(names), 1.0 + 0.38 * len(teachers)),
+        size=(width, height),
     )
 
 
@@ -152,7 +169,10 @@ def plot_matrix(runs: "Mapping[str, xr.Dataset]", task: Task) -> "Figure":
     """
     first = next(iter(runs.values()))
     metric = main_metric(first, task)
-    what = task.metrics[metric].title if metric in task.metrics else metric.replace("_", " ")
+    what = metric.replace("_", " ")
+    if metric in task.metrics:
+        what = task.metrics[metric].title
     last = int(first["step"].values[-1])
     title = f"{task.title}: {what.lower()} at step {last}, {seeds_in_words(first)}"
-    return charts.chart([matrix_panel(runs, task)], title, columns=1, foot=MATRIX_NOTE)
+    panel = matrix_panel(runs, task)
+    return charts.chart([panel], title, columns=1, foot=MATRIX_NOTE)

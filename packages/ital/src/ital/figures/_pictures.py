@@ -97,29 +97,29 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
     from ital.figures._display import NotebookFigure
 
     picture = picture_of(watched.task)
-    last = watched.steps[-1]
-    wanted = steps or (0, last // 4, last // 2, last)
-    nearest = [int(np.argmin(np.abs(watched.steps - step))) for step in wanted]
-    # Several steps may have the same nearest one.
-    frames = list(dict.fromkeys(nearest))
+    frames = _frames_nearest(watched, steps)
     rows = len(watched.params)
     columns = len(frames) + 1
-    width, height = _panel_size(watched)
-    size = (width * columns + 0.8, (height + 0.25) * rows + 0.8)
-    figure = NotebookFigure(figsize=size, layout="constrained")
+    panel_width, panel_height = _panel_size(watched)
+    width = panel_width * columns + 0.8
+    height = (panel_height + 0.25) * rows + 0.8
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     # Sets the panels' size, which determines their text size.
     figure.draw_without_rendering()
     limit = _colour_limit(watched)
     for row, name in enumerate(watched.params):
-        for column, frame in enumerate(frames):
-            show_learner(axes[row, column], watched, name, frame, limit)
+        *of_frames, of_target = axes[row]
+        for axis, frame in zip(of_frames, frames, strict=True):
+            show_learner(axis, watched, name, frame, limit)
             title = f"step {watched.steps[frame]}" if row == 0 else ""
-            axes[row, column].set_title(title, fontsize=10)
-        axes[row, 0].set_ylabel(wrapped(watched.labels[name], height, 12), fontsize=12)
-        axes[row, -1].set_axis_off()
-    show_target(axes[0, -1], watched, limit)
-    _colour_bar(picture, axes[0, -1], ax=axes, shrink=0.6, aspect=30)
+            axis.set_title(title, fontsize=10)
+        words = wrapped(watched.labels[name], panel_height, 12)
+        of_frames[0].set_ylabel(words, fontsize=12)
+        of_target.set_axis_off()
+    target = axes[0, -1]
+    show_target(target, watched, limit)
+    _colour_bar(picture, target, ax=axes, shrink=0.6, aspect=30)
     return figure
 
 
@@ -133,10 +133,23 @@ def _panel_size(watched: Watched) -> tuple[float, float]:
     return width, height
 
 
+def _frames_nearest(watched: Watched, steps: Sequence[int] | None) -> list[int]:
+    """Return the kept frames that are nearest to some steps; None for four of them."""
+    last = watched.steps[-1]
+    wanted = steps or (0, last // 4, last // 2, last)
+    nearest = []
+    for step in wanted:
+        distances = np.abs(watched.steps - step)
+        nearest.append(int(np.argmin(distances)))
+    # Several steps may have the same nearest one.
+    return list(dict.fromkeys(nearest))
+
+
 def _colour_limit(watched: Watched) -> float:
     """Return the value with the strongest colour in all pictures of a figure."""
-    limit = picture_of(watched.task).limit
-    return limit or extent([watched.target, *watched.params.values()])
+    picture = picture_of(watched.task)
+    drawn = [watched.target, *watched.params.values()]
+    return picture.limit or extent(drawn)
 
 
 def animate(
@@ -166,11 +179,12 @@ def animate(
 
     picture = picture_of(watched.task)
     panels = len(watched.params) + 1
-    width, height = _panel_size(watched)
-    size = (1.25 * width * panels + 0.8, 1.25 * height + 1.0)
-    figure = Figure(figsize=size, dpi=90, layout="constrained")
+    panel_width, panel_height = _panel_size(watched)
+    width = 1.25 * panel_width * panels + 0.8
+    height = 1.25 * panel_height + 1.0
+    figure = Figure(figsize=(width, height), dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    axes = figure.subplots(1, panels, squeeze=False)[0]
+    (axes,) = figure.subplots(1, panels, squeeze=False)
     # Sets the panels' size, which determines their text size.
     figure.draw_without_rendering()
     limit = _colour_limit(watched)
@@ -185,10 +199,12 @@ def animate(
         canvas.draw()
         # The first frame fixes the layout.
         figure.set_layout_engine("none")
-        drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        pixels = np.asarray(canvas.buffer_rgba())
+        drawn = Image.fromarray(pixels).convert("RGB")
         images.append(drawn.quantize(128))
         show((frame + 1) / len(watched.steps))
-    write(file, _as_gif(images, seconds))
+    content = _as_gif(images, seconds)
+    write(file, content)
     return file
 
 
@@ -196,10 +212,17 @@ def _as_gif(images: list[Any], seconds: float) -> bytes:
     """Return images as the content of a GIF file that repeats."""
     each = 1000 * seconds / len(images)
     # The last frame stays longer before the restart.
-    durations = [each] * (len(images) - 1) + [max(2000.0, each)]
     first, *others = images
+    durations = [each] * len(others) + [max(2000.0, each)]
     moving = io.BytesIO()
-    first.save(moving, "GIF", save_all=True, append_images=others, duration=durations, loop=0)
+    first.save(
+        moving,
+        "GIF",
+        save_all=True,
+        append_images=others,
+        duration=durations,
+        loop=0,
+    )
     return moving.getvalue()
 
 
@@ -210,15 +233,24 @@ def draw_params(axis: Any, picture: Picture, params: Any, limit: float) -> None:
         axis.imshow(values, cmap="gray", vmin=0, vmax=limit)
         axis.set(xticks=[], yticks=[])
     else:
-        draw_rewards(axis, values, policy, limit, picture.goals, picture.starts)
+        draw_rewards(
+            axis,
+            values,
+            policy,
+            limit,
+            picture.goals,
+            picture.starts,
+        )
 
 
 def show_learner(axis: Any, watched: Watched, name: str, frame: int, limit: float) -> None:
     """Draw one learner at one frame, with the picture's note below."""
-    params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
+    over_time = watched.params[name]
+    params = jax.tree.map(lambda leaf: leaf[frame], over_time)
     picture = picture_of(watched.task)
     draw_params(axis, picture, params, limit)
-    axis.set_xlabel(picture.note(params, watched.target), fontsize=9)
+    note = picture.note(params, watched.target)
+    axis.set_xlabel(note, fontsize=9)
 
 
 def show_target(axis: Any, watched: Watched, limit: float) -> None:
@@ -227,9 +259,11 @@ def show_target(axis: Any, watched: Watched, limit: float) -> None:
     axis.set_axis_on()
     draw_params(axis, picture, watched.target, limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
+    figure = axis.figure
     title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
-    width = axis.figure.get_size_inches()[0]
-    axis.figure.suptitle(wrapped(f"{title}\n{picture.caption}", width, 11), fontsize=11)
+    width, _ = figure.get_size_inches()
+    words = wrapped(f"{title}\n{picture.caption}", width, 11)
+    figure.suptitle(words, fontsize=11)
 
 
 def _colour_bar(picture: Picture, drawn: Any, **style: Any) -> None:

@@ -60,18 +60,25 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
 def _speed_marks(points: Sequence[Mapping[str, Any]], against: str, name: str) -> list[charts.Mark]:
     """Make the lines of the measured speed, and of the speed at the nearest bound above it."""
     colour = COLOURS.get(name, charts.SOFT)
-    at = [point[against] for point in points]
-    measured = [point["steps_per_second"] for point in points]
-    # A bound is a time per step of all lanes.
-    bounds = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
-    marks = [
+    at = []
+    measured = []
+    bounds = []
+    markers = []
+    for point in points:
+        x = point[against]
+        nearest = point["bound"]
+        # A bound is a time per step of all lanes.
+        bound = point["lanes"] / point["bounds"][nearest]
+        marker = charts.points("", colour, [x], [bound], marker=MARKERS[nearest], size=4)
+        at.append(x)
+        measured.append(point["steps_per_second"])
+        bounds.append(bound)
+        markers.append(marker)
+    return [
         charts.line(name, colour, at, measured, width=1.8),
         charts.line("", colour, at, bounds, width=1.0, dash=(4, 2)),
+        *markers,
     ]
-    for x, bound, point in zip(at, bounds, points, strict=True):
-        marker = MARKERS[point["bound"]]
-        marks.append(charts.points("", colour, [x], [bound], marker=marker, size=4))
-    return marks
 
 
 def _workers_panel(points: Sequence[Mapping[str, Any]]) -> charts.Panel:

@@ -76,8 +76,15 @@ def plot_teachers(
     panels = []
     for method, metric in itertools.product(rows, columns):
         curves = _curves_by_teacher(runs, method, metric)
-        title = label(first, method)
-        panels.append(curve_panel(curves, task, metric, title, methods=list(runs), styles=styles))
+        panel = curve_panel(
+            curves,
+            task,
+            metric,
+            label(first, method),
+            methods=list(runs),
+            styles=styles,
+        )
+        panels.append(panel)
     figure = charts.chart(panels, task.title, columns=len(columns))
     for column in range(len(columns)):
         share_scale(figure.axes[column :: len(columns)])
@@ -87,7 +94,8 @@ def plot_teachers(
 def _shared_methods(runs: "Mapping[str, xr.Dataset]") -> list[str]:
     """Return the methods that every run has, in the order of the first."""
     first, *others = [run["learner"].values.tolist() for run in runs.values()]
-    return [str(name) for name in first if all(name in other for other in others)]
+    shared = set(first).intersection(*others)
+    return [str(name) for name in first if name in shared]
 
 
 def _check_recorded(

@@ -349,11 +349,14 @@ def chart(
 
 def _draw_panels(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None:
     """Draw panels on axes (row, column); those that are left over stay empty."""
-    empty = [blank()] * (axes.size - len(panels))
-    pairs = list(zip(axes.flat, [*panels, *empty], strict=True))
+    left_over = axes.size - len(panels)
+    drawn = [*panels, *[blank()] * left_over]
+    pairs = list(zip(axes.flat, drawn, strict=True))
     # Titles first, because they take room from the axes below.
     for axis, panel in pairs:
-        axis.set_title(wrapped(panel["title"], 0.75 * panel["size"][0], 10), fontsize=10)
+        width, _ = panel["size"]
+        title = wrapped(panel["title"], 0.75 * width, 10)
+        axis.set_title(title, fontsize=10)
     if any(needs_room(panel) for panel in panels):
         figure.figure.draw_without_rendering()
     for axis, panel in pairs:
@@ -362,7 +365,11 @@ def _draw_panels(figure: Any, axes: np.ndarray, panels: Sequence[Panel]) -> None
 
 def column_widths(panels: Sequence[Panel], columns: int) -> list[float]:
     """Return the widths of the columns in inches, when panels are placed row by row."""
-    return [max(panel["size"][0] for panel in panels[first::columns]) for first in range(columns)]
+    widths = []
+    for first in range(columns):
+        column = panels[first::columns]
+        widths.append(max(panel["size"][0] for panel in column))
+    return widths
 
 
 def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]:
@@ -371,7 +378,9 @@ def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]
     rows = math.ceil(len(panels) / columns)
     highest = max(panel["size"][1] for panel in panels)
     # Each row has a title, the whole has a title and a legend.
-    return sum(column_widths(panels, columns)), rows * (highest + 0.2) + 1.0
+    height = rows * (highest + 0.2) + 1.0
+    widths = column_widths(panels, columns)
+    return sum(widths), height
 
 
 def needs_room(panel: Panel) -> bool:
@@ -393,8 +402,12 @@ def draw(axis: Any, panel: Panel) -> None:
         # A stored curve has no x of its own if several share their steps.
         DRAWINGS[mark["kind"]](axis, {"x": panel["steps"], **mark})
     width, height = panel["size"]
-    axis.set(xlabel=wrapped(panel["x"], width, 9), ylabel=wrapped(panel["y"], 0.9 * height, 9))
-    kind = panel["marks"][0]["kind"]
+    axis.set(
+        xlabel=wrapped(panel["x"], width, 9),
+        ylabel=wrapped(panel["y"], 0.9 * height, 9),
+    )
+    first_mark, *_ = panel["marks"]
+    kind = first_mark["kind"]
     if kind not in ("cells", "rewards"):
         _draw_grid(axis, panel)
     if panel["zero"]:
@@ -404,7 +417,8 @@ def draw(axis: Any, panel: Panel) -> None:
         if f"{name}_range" in panel:
             getattr(axis, f"set_{name}lim")(*panel[f"{name}_range"])
     if kind == "cells":
-        name_cells(axis, *np.shape(panel["marks"][0]["texts"]))
+        rows, columns = np.shape(first_mark["texts"])
+        name_cells(axis, rows, columns)
 
 
 def _draw_grid(axis: Any, panel: Panel) -> None:
