@@ -51,7 +51,8 @@ class Init(NamedTuple):
         if isinstance(text, str):
             kind, _, written = text.partition(":")
             scale = registry.number(written or 1.0)
-            if kind in ("uniform", "normal") and 0 <= scale < float("inf"):
+            is_scale = 0 <= scale < math.inf
+            if kind in ("uniform", "normal") and is_scale:
                 return cls(kind, scale)
         raise InputError(
             f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
@@ -89,7 +90,12 @@ class Init(NamedTuple):
         if self.kind == OWN.kind:
             raise InputError("this model has no start of its own: choose uniform or normal:SCALE")
         if self.kind == "uniform":
-            return jax.random.uniform(key, shape, minval=-self.scale, maxval=self.scale)
+            return jax.random.uniform(
+                key,
+                shape,
+                minval=-self.scale,
+                maxval=self.scale,
+            )
         return self.scale * jax.random.normal(key, shape)
 
 
@@ -147,12 +153,14 @@ def linear_rows(x: np.ndarray) -> LinearRows:
     Returns:
         The rows of a linear view.
     """
-    rows = _aligned((len(x), x.shape[1] + 1), x.dtype)
+    count, features = x.shape
+    rows = _aligned((count, features + 1), x.dtype)
     rows[:, :-1] = x
     rows[:, -1] = 1
     # A pool in half precision keeps its size, but its squares are summed in single precision.
     dtype = np.promote_types(x.dtype, np.float32)
-    return LinearRows(rows, np.einsum("nd,nd->n", rows, rows, dtype=dtype))
+    squared_norms = np.einsum("nd,nd->n", rows, rows, dtype=dtype)
+    return LinearRows(rows, squared_norms)
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -160,7 +168,8 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     room = np.empty(size + 64, np.uint8)
     first = -room.ctypes.data % 64
-    return room[first : first + size].view(dtype).reshape(shape)
+    aligned = room[first : first + size]
+    return aligned.view(dtype).reshape(shape)
 
 
 @functools.cache  # one object per setting, so that equal tasks share one compiled program
@@ -178,7 +187,8 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
     """
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
-        weights = init.draw(key, (outputs, rows.x.shape[1] - 1))
+        features = rows.x.shape[1] - 1
+        weights = init.draw(key, (outputs, features))
         # A last column of zeros: the bias.
         return jnp.pad(weights, ((0, 0), (0, 1)))
 
@@ -192,9 +202,16 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
         unpenalised = gradients.factored(losses, residuals, rows.x, rows.squared_norms)
         if not l2:
             return unpenalised
-        return gradients.with_l2(unpenalised, l2, params.at[:, -1].set(0.0))
+        without_bias = params.at[:, -1].set(0.0)
+        return gradients.with_l2(unpenalised, l2, without_bias)
 
-    return Model("linear", linear_rows, start, outputs, gradients_at)
+    return Model(
+        name="linear",
+        rows=linear_rows,
+        start=start,
+        outputs=outputs,
+        gradients=gradients_at,
+    )
 
 
 # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M).
@@ -220,8 +237,11 @@ def gaussian_kernel(width: float) -> Kernel:
 
     def k(x: np.ndarray, other: np.ndarray) -> np.ndarray:
         # ‖x − x′‖² of all pairs, multiplied out; rounding may make it slightly negative.
-        squares = np.sum(x**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * x @ other.T
-        return np.exp(-np.maximum(squares, 0) / (2 * width**2))
+        norms = np.sum(x**2, axis=1)[:, None]
+        other_norms = np.sum(other**2, axis=1)
+        squares = norms + other_norms - 2 * x @ other.T
+        distances = np.maximum(squares, 0)
+        return np.exp(-distances / (2 * width**2))
 
     return k
 
@@ -260,19 +280,29 @@ def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
         The model. It starts at f = 0.
     """
     centres = np.asarray(centres, np.float64)
-    eigenvalues, directions = np.linalg.eigh(k(centres, centres))
+    gram = k(centres, centres)
+    eigenvalues, directions = np.linalg.eigh(gram)
     kept = eigenvalues > SMALLEST * eigenvalues[-1]
-    whitening = directions[:, kept] / np.sqrt(eigenvalues[kept])
+    lengths = np.sqrt(eigenvalues[kept])
+    whitening = directions[:, kept] / lengths
 
     def rows(x: np.ndarray) -> LinearRows:
-        in_double = k(np.asarray(x, np.float64), centres) @ whitening
-        features = in_double.astype(x.dtype)
-        return LinearRows(features, np.einsum("nd,nd->n", features, features))
+        in_double = np.asarray(x, np.float64)
+        projected = k(in_double, centres) @ whitening
+        features = projected.astype(x.dtype)
+        squared_norms = np.einsum("nd,nd->n", features, features)
+        return LinearRows(features, squared_norms)
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
-        return init.draw(key, (outputs, rows.x.shape[1]))
+        _, features = rows.x.shape
+        return init.draw(key, (outputs, features))
 
-    return linear(loss)._replace(name="kernel", rows=rows, start=start, init=Init("uniform", 0.0))
+    return linear(loss)._replace(
+        name="kernel",
+        rows=rows,
+        start=start,
+        init=Init("uniform", 0.0),
+    )
 
 
 def differentiable(
@@ -299,7 +329,8 @@ def differentiable(
     def example_loss(params: Params, x: Array, y: Array) -> Array:
         # A loss takes a mini-batch: this one has a single example.
         alpha = apply(params, x)[None]
-        return loss.value(alpha, y[None])[0]
+        losses = loss.value(alpha, y[None])
+        return losses[0]
 
     def own_start(key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> Params:
         if init.kind != OWN.kind:

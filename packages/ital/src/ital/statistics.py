@@ -81,10 +81,12 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
     Returns:
         The means, without the last axis.
     """
-    values = np.sort(np.asarray(values, float), axis=-1)
-    n = values.shape[-1]
+    values = np.asarray(values, float)
+    in_order = np.sort(values, axis=-1)
+    n = in_order.shape[-1]
     cut = n // 4
-    return np.asarray(values[..., cut : n - cut].mean(axis=-1))
+    middle_half = in_order[..., cut : n - cut]
+    return np.asarray(middle_half.mean(axis=-1))
 
 
 def bootstrap(
@@ -108,8 +110,10 @@ def bootstrap(
     n = len(values)
     if n < 2 or not np.isfinite(values).all():
         return NAN, NAN
-    drawn = np.random.default_rng(seed).integers(0, n, (resamples, n))
-    low, high = np.quantile(statistic(values[drawn]), (0.025, 0.975))
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, n, (resamples, n))
+    resampled = statistic(values[drawn])
+    low, high = np.quantile(resampled, (0.025, 0.975))
     return float(low), float(high)
 
 
@@ -269,7 +273,9 @@ def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
     """
     by_row = np.asarray(first, float)[:, None]
     by_column = np.asarray(second, float)[None, :]
-    return float(np.mean((by_row < by_column) + 0.5 * (by_row == by_column)))
+    is_smaller = by_row < by_column
+    ties = by_row == by_column
+    return float(np.mean(is_smaller + 0.5 * ties))
 
 
 def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
@@ -292,14 +298,18 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     are_finite = np.isfinite(first).all() and np.isfinite(second).all()
     if len(first) < 3 or not are_finite:
         return NAN, NAN
-    smallest = np.finfo(float).tiny  # a second sample without spread gives a large ratio
-    ratio = float(first.std(ddof=1) / max(second.std(ddof=1), smallest))
+    # A second sample without spread gives a large ratio.
+    smallest = np.finfo(float).tiny
+    spread = first.std(ddof=1)
+    other_spread = second.std(ddof=1)
+    ratio = float(spread / max(other_spread, smallest))
     # Cov(x + y, x − y) is Var(x) − Var(y).
     sums = first + second
     differences = first - second
     if sums.std() == 0 or differences.std() == 0:
         return ratio, 1.0
-    return ratio, float(stats.pearsonr(sums, differences).pvalue)
+    test = stats.pearsonr(sums, differences)
+    return ratio, float(test.pvalue)
 
 
 def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.ndarray:
@@ -314,9 +324,12 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
         A measured step per seed, NaN if the curve never gets there.
     """
     curves = np.asarray(curves, float)
-    is_below = curves <= share * curves[:, :1]
-    first_below = np.asarray(steps, float)[is_below.argmax(axis=1)]
-    return np.where(is_below.any(axis=1), first_below, np.nan)
+    starts = curves[:, :1]
+    is_below = curves <= share * starts
+    gets_there = is_below.any(axis=1)
+    at = is_below.argmax(axis=1)
+    first_below = np.asarray(steps, float)[at]
+    return np.where(gets_there, first_below, np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -341,7 +354,9 @@ def holm(p: np.ndarray) -> np.ndarray:
     # The smallest p is multiplied by the size of the family, the next by one less, …
     size = np.sum(np.isfinite(p), axis=-1, keepdims=True)
     factors = size - np.arange(p.shape[-1])
-    adjusted = np.minimum(1.0, np.maximum.accumulate(ranked * factors, axis=-1))
+    multiplied = ranked * factors
+    never_falling = np.maximum.accumulate(multiplied, axis=-1)
+    adjusted = np.minimum(1.0, never_falling)
     adjusted[np.isnan(ranked)] = np.nan
     result = np.empty_like(p)
     np.put_along_axis(result, order, adjusted, axis=-1)

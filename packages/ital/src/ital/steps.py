@@ -59,7 +59,8 @@ class Length(NamedTuple):
 
 def equal_length(lesson: Lesson, settings: Length, params: Params, proposed: Params) -> Params:
     """Return ν + L·(ν′−ν)/‖ν′−ν‖; no step if none is proposed."""
-    length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
+    decayed = settings.decay * lesson.step / lesson.steps
+    length = settings.length * (1 - decayed)
     return _scaled(params, proposed, length, shorten_only=False)
 
 
@@ -86,8 +87,12 @@ def within_reach(lesson: Lesson, settings: Any, params: Params, proposed: Params
     def is_worse(candidate: Params) -> Array:
         losses = lesson.gradients(candidate).losses
         mean_falls = jnp.mean(losses) <= jnp.mean(losses_before)
-        chosen_falls = _chosen_loss(lesson, losses) <= _chosen_loss(lesson, losses_before)
-        return ~((mean_falls | chosen_falls) & jnp.all(jnp.isfinite(losses)))
+        chosen = _chosen_loss(lesson, losses)
+        chosen_before = _chosen_loss(lesson, losses_before)
+        chosen_falls = chosen <= chosen_before
+        one_falls = mean_falls | chosen_falls
+        all_finite = jnp.all(jnp.isfinite(losses))
+        return ~(one_falls & all_finite)
 
     # The state is (tries, candidate, whether it is worse). The verdict is carried along: if the
     # loop condition computed it again, it could be rounded differently than in the body, where
@@ -100,10 +105,15 @@ def within_reach(lesson: Lesson, settings: Any, params: Params, proposed: Params
         tries, candidate, _ = state
         # After the last halving, the share 0 leads back to where the step began.
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
-        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, candidate)
+
+        def toward(begun: Array, tried: Array) -> Array:
+            return begun + share * (tried - begun)
+
+        nearer = jax.tree.map(toward, params, candidate)
         return tries + 1, nearer, is_worse(nearer)
 
-    untried = (jnp.zeros((), int), near, is_worse(near))
+    no_tries = jnp.zeros((), int)
+    untried = (no_tries, near, is_worse(near))
     _, after, _ = jax.lax.while_loop(undecided, halve, untried)
     return after
 
@@ -112,8 +122,10 @@ def _reach(lesson: Lesson) -> Array:
     """Return the safe length: the largest 2lᵢ/‖gᵢ‖ of the mini-batch."""
     norms = jnp.sqrt(lesson.here.squared_norms)
     # An example without a gradient says nothing about the length; the inner ``where`` avoids 0/0.
-    losses_per_norm = lesson.here.losses / jnp.where(norms > 0, norms, 1.0)
-    return 2 * jnp.max(jnp.where(norms > 0, losses_per_norm, 0.0))
+    divisors = jnp.where(norms > 0, norms, 1.0)
+    losses_per_norm = lesson.here.losses / divisors
+    known = jnp.where(norms > 0, losses_per_norm, 0.0)
+    return 2 * jnp.max(known)
 
 
 def _chosen_loss(lesson: Lesson, losses: Array) -> Array:
@@ -130,12 +142,18 @@ def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: b
     With ``shorten_only`` a proposal that is nearer than ``length`` is taken as it is.
     """
     way = add_scaled(proposed, -1.0, params)
-    largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
+    largest_of_leaves = jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way)
+    largest = jax.tree.reduce(jnp.maximum, largest_of_leaves)
     moves = (largest > 0) & jnp.isfinite(largest)
-    # Divided by its largest entry, the way has a squared norm that cannot overflow.
     divisor = jnp.where(moves, largest, 1.0)
-    direction = jax.tree.map(lambda leaf: jnp.where(moves, leaf / divisor, 0.0), way)
-    norm = jnp.where(moves, jnp.sqrt(squared_norm(direction)), 1.0)
+
+    def shrunk(leaf: Array) -> Array:
+        # Divided by its largest entry, the way has a squared norm that cannot overflow.
+        return jnp.where(moves, leaf / divisor, 0.0)
+
+    direction = jax.tree.map(shrunk, way)
+    norm_of_direction = jnp.sqrt(squared_norm(direction))
+    norm = jnp.where(moves, norm_of_direction, 1.0)
     if shorten_only:
         proposed_length = largest * norm
         # A length that is not finite compares as false, and ``moves`` then decides for no step.
@@ -167,15 +185,19 @@ def length(text: float | str) -> Form:
     """
     number, _, decay = str(text).partition(":")
     value = registry.number(number)
-    if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
+    is_positive = math.isfinite(value) and value > 0
+    if not is_positive or decay not in ("", "decay"):
         raise InputError(
             "a fixed-length step is written length:L or length:L:decay with L > 0, "
             f"not length:{text}"
         )
-    name = f"length:{repr(value).removesuffix('.0')}"
+    written = repr(value).removesuffix(".0")
+    name = f"length:{written}"
     if decay:
-        return Form(f"{name}:decay", equal_length, Length(value, 1.0))
-    return Form(name, equal_length, Length(value, 0.0))
+        decreasing = Length(value, decay=1.0)
+        return Form(f"{name}:decay", equal_length, decreasing)
+    constant = Length(value, decay=0.0)
+    return Form(name, equal_length, constant)
 
 
 def safe() -> Form:

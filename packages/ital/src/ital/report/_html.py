@@ -239,10 +239,15 @@ def described(panel: charts.Panel) -> str:
     for mark in panel["marks"]:
         # A dot is a highlighted point of a curve.
         is_curve = mark["kind"] == "line" and mark["label"] and not mark.get("dot")
-        if is_curve and mark["y"] and mark["y"][-1] is not None:
-            ends.append(f"{mark['label']} {number(mark['y'][-1])}")
+        if not (is_curve and mark["y"]):
+            continue
+        end = mark["y"][-1]
+        if end is not None:
+            ends.append(f"{mark['label']} {number(end)}")
     about = ", ".join(part for part in (panel["title"], panel["y"]) if part)
-    return f"{about}. At the end: {', '.join(ends)}." if ends else about
+    if not ends:
+        return about
+    return f"{about}. At the end: {', '.join(ends)}."
 
 
 def key(mark: charts.Mark) -> str:
