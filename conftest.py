@@ -15,10 +15,8 @@ os.environ.setdefault("PJRT_NPROC", "1")
 # Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised``
 # and ``fast``.
 FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"
-HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (
-    0,
-    11,
-)  # JAX 0.11 dropped the option
+# JAX 0.11 dropped the option.
+HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (0, 11)
 QUICK = "--xla_backend_optimization_level=0" + (
     f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else ""
 )

@@ -44,9 +44,8 @@ class Trace:
         code = frame.f_code
         if code.co_filename in self.files or not code.co_filename.startswith(str(PACKAGES)):
             return
-        if code.co_flags & 0x2 and not _importing(
-            frame
-        ):  # a function; the body of a class or module has no locals
+        # A function; the body of a class or module has no locals.
+        if code.co_flags & 0x2 and not _importing(frame):
             self.files[code.co_filename] = code.co_qualname
 
     def stop(self) -> list[tuple[str, str]]:

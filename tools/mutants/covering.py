@@ -189,9 +189,8 @@ class Map:
         shared = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
         command = trees.pytest_command("-p", "record_tests", *shared, *files)
         with subprocess.Popen(command, cwd=tree, env=variables) as process:
-            with contextlib.suppress(
-                KeyboardInterrupt
-            ):  # pytest hears it too, and saves what it has
+            # Pytest hears it too, and saves what it has.
+            with contextlib.suppress(KeyboardInterrupt):
                 process.wait()
             status = process.wait()
         ended = {record["file"] for record in _records(layer / "tests.jsonl") if "file" in record}

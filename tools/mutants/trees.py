@@ -6,13 +6,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEFT_OUT = {
-    ".git",
-    ".hypothesis",
-    "build",
-    "dist",
-    "results",
-}  # at the top; caches and environments too
+# At the top; caches and environments too.
+LEFT_OUT = {".git", ".hypothesis", "build", "dist", "results"}
 
 
 def sources_of(root: Path) -> list[Path]:

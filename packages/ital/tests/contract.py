@@ -109,16 +109,14 @@ def everything_random(task, program, numbers):
     """All draws at the start and of the first two steps of a run, and of its automatic β."""
     starts = _session.start(program, task.init.kind, jnp.asarray(task.init.scale), numbers)
     lanes, _ = _session.begin(program, numbers, starts)
-    looks_ahead = (
-        program.teacher.ahead > 1
-    )  # in its first step it sees the mini-batch of the second
+    # In its first step it sees the mini-batch of the second.
+    looks_ahead = program.teacher.ahead > 1
     for step in jnp.arange(1 if looks_ahead else 2):
         _session._step_all(
             program, numbers, step, _session._draw_all(program, numbers, step), lanes
         )
-    remembers = (
-        program.teacher.init is not None
-    )  # an automatic β is found with the same first memory
+    # An automatic β is found with the same first memory.
+    remembers = program.teacher.init is not None
     if "gradients" in task.offers and not (looks_ahead or remembers):
         one_lane = numbers._replace(lanes=jax.tree.map(lambda leaf: leaf[:, 0], numbers.lanes))
         teaching.at_start(program, learners.imagined_volumes("imitated"), one_lane, starts)

@@ -86,9 +86,8 @@ def test_an_end_of_the_range_is_named_but_not_where_awareness_ends():
         "β",
     )
     assert tuning.best(made_up(ital=[[9, 9, 9], [1, 9, 9], [9, 9, 9]]), "ital", 1500).edge == ()
-    assert (
-        tuning.best(made_up(imt=row(9, 1, 9)), "imt", 1500).edge == ()
-    )  # repeated along β, so first there
+    # Repeated along β, so first there.
+    assert tuning.best(made_up(imt=row(9, 1, 9)), "imt", 1500).edge == ()
 
 
 def test_where_awareness_pays():
@@ -121,9 +120,8 @@ def test_a_diverged_seed_spoils_a_setting_from_then_on():
     assert np.isinf(tuning.mean_values(grid, 1500).values[0, 1, 1])
     assert np.argwhere(tuning.diverged(grid, 1500).values).tolist() == [[0, 1, 1]]
     assert not tuning.diverged(grid, 500).any()
-    assert (
-        tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()
-    )  # farther than at the start
+    # Farther than at the start.
+    assert tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()
 
 
 def test_seeds_that_were_not_run_do_not_count():
@@ -190,13 +188,10 @@ def test_maps_of_one_setting_and_of_nothing_but_divergence():
 
     grid = made_up(ital=ITAL).isel(lr=[0], beta=[0])
     one = figures.plot_sweep(grid, tasks.regression())
-    assert texts(one) == [
-        ["5.0"],
-        ["–"],
-    ]  # it ends at 5, and never comes down to a tenth of the start
-    assert [patch.get_xy() for patch in one.axes[0].patches] == [
-        (-0.5, -0.5)
-    ]  # the only setting is the best
+    # It ends at 5, and never comes down to a tenth of the start.
+    assert texts(one) == [["5.0"], ["–"]]
+    # The only setting is the best.
+    assert [patch.get_xy() for patch in one.axes[0].patches] == [(-0.5, -0.5)]
     grid["diverged_at"][:] = 500
     none = figures.plot_sweep(grid, tasks.regression())
     assert texts(none) == [["×"], ["×"]]
@@ -302,9 +297,8 @@ def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(
                     step for step in rows.columns if row[step] <= goal + share * (row[first] - goal)
                 ]
                 steps.append(near[0] if near else np.inf)
-            assert (
-                median == sorted(steps)[len(steps) // 2]
-            )  # of an even number, the later of the two in the middle
+            # Of an even number, the later of the two in the middle.
+            assert median == sorted(steps)[len(steps) // 2]
     assert np.isfinite(found).any()
     assert np.isinf(found).any()
 
