@@ -144,9 +144,8 @@ def full() -> None:
 
     values, measured = measure(wanted, TUNING)
     at = [measured.index(step) for step in JUDGED]
-    score = np.log(values.mean(axis=1)[:, at]).mean(
-        axis=1
-    )  # one number: the mean log distance at the judged steps
+    # One number: the mean log distance at the judged steps.
+    score = np.log(values.mean(axis=1)[:, at]).mean(axis=1)
     frozen = [
         min((i for i, w in enumerate(wanted) if w[0] == kind), key=lambda i: score[i])
         for kind in make

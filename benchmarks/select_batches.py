@@ -46,11 +46,8 @@ RATES = (0.01, 0.03, 0.1)
 TUNING = 99
 SEEDS = (0, 1, 2)
 CONDITIONS = ("clean", "noise-20", "noise-40", "noise-60", "imbalance")
-TRUSTED = {
-    "weak": 250,
-    "middle": 1000,
-    "good": 4000,
-}  # clean rows that the reference was trained on
+# Clean rows that the reference was trained on.
+TRUSTED = {"weak": 250, "middle": 1000, "good": 4000}
 PLAIN = ("uniform", "all", "loss", "gradient")
 KNOWING = ("rho", "volume", "aware")
 THRIFTY = ("2", "4", "8", "half")

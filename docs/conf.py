@@ -12,9 +12,8 @@ from latex2mathml.converter import convert
 
 from ital import __version__
 
-sys.path.append(
-    str(Path(__file__).parent / "build_scripts")
-)  # for the extensions layers, registries, stored_run
+# For the extensions layers, registries, stored_run.
+sys.path.append(str(Path(__file__).parent / "build_scripts"))
 
 project = "ital"
 author = "The ital developers"
@@ -41,9 +40,8 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ["PATH"]]
-)  # for !ital
+# For !ital.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 napoleon_use_ivar = (

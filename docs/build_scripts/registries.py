@@ -32,9 +32,8 @@ from ital.tools.plugins import Part
 from ital.tools.registry import describe
 
 KINDS = {"tasks": tasks, "teachers": teachers, "methods": learners}
-DEFAULT = re.compile(
-    r" \(default: ([^()]*)\)"
-)  # of an option whose own default is None, in its help
+# Of an option whose own default is None, in its help.
+DEFAULT = re.compile(r" \(default: ([^()]*)\)")
 OPTION = re.compile(r"(--[a-z][a-z-]*)")
 
 Row = Sequence[str]

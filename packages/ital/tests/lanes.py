@@ -350,9 +350,8 @@ class Synthesis(Player):
         index = int(jax.random.randint(drawn.noise, (), 0, len(examples)))
         x, z, y = examples[index]
         alpha = lane.nu @ x
-        wanted = (alpha - lane.world.truth.target @ x) / (
-            lane.lr * x @ x
-        )  # the slope at α that moves it there
+        # The slope at α that moves it there.
+        wanted = (alpha - lane.world.truth.target @ x) / (lane.lr * x @ x)
         if lane.classes:
             label = nearest_distribution(softmax(alpha) - wanted)
         else:

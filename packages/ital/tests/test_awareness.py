@@ -33,9 +33,8 @@ def test_the_numbers_are_those_of_the_first_steps_of_live_sessions(task):
         teaching.awareness(task, beta=beta, lr=0.01, **FEW).iloc[0] for beta in (1.0, 100.0, 1e4)
     ]
     assert np.all(np.diff([row["sharpness"] for row in rows]) > 0)
-    assert rows[1]["step"] == pytest.approx(
-        100 * rows[0]["step"], rel=0.2
-    )  # q is even there: the step is linear in β
+    # q is even there: the step is linear in β.
+    assert rows[1]["step"] == pytest.approx(100 * rows[0]["step"], rel=0.2)
 
 
 def test_a_result_tells_the_same_of_its_run():

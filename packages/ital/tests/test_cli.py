@@ -46,9 +46,8 @@ def test_list_describes_a_task_with_its_teaching_risk(capsys):
     status, out, _ = ital(capsys, "list", "regression")
     assert status == 0
     assert re.search(r"^  β +5000$", out, re.MULTILINE)
-    assert (
-        float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6
-    )  # rotated views
+    # Rotated views.
+    assert float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6
     assert ital(capsys, "list", "regresion")[0] == 2
 
 
@@ -327,9 +326,8 @@ def test_interrupting_and_killing_lose_nothing(capsys, tmp_path):
         "--eval-every",
         "100",
     ]
-    status, _, err = ital(
-        capsys, *run, "--out", "whole"
-    )  # here: the commands load the programs that it compiles
+    # Here: the commands load the programs that it compiles.
+    status, _, err = ital(capsys, *run, "--out", "whole")
     assert status == 0, err
     expected = xr.load_dataset(tmp_path / "whole/small/cooperative/curves.nc")
     for stop in (signal.SIGKILL, signal.SIGINT):

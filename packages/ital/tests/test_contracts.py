@@ -22,9 +22,8 @@ def simple(name):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
     try:
         teacher = teachers.make(name)
-    except (
-        InputError
-    ):  # a broken part of another package: its own test fails, and the others are collected
+    except InputError:
+        # A broken part of another package: its own test fails, and the others are collected.
         return True
     return not teacher.needs and teacher.ahead == 1
 

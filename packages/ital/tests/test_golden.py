@@ -9,11 +9,8 @@ import pytest
 
 from tests.golden import tasks
 
-TOLERANCES = {
-    "regression": 2e-5,
-    "gaussian": 2e-5,
-    "irl-dense": 3e-4,
-}  # in IRL a tie may fall the other way
+# In IRL a tie may fall the other way.
+TOLERANCES = {"regression": 2e-5, "gaussian": 2e-5, "irl-dense": 3e-4}
 
 
 @pytest.mark.parametrize("task", tasks.TASKS)
@@ -21,9 +18,8 @@ def test_curves_of_the_papers_tasks_are_what_they_were(task):
     """golden/tasks.py compares bit by bit; other machines and flags round differently."""
     expected = json.loads(tasks.FILE.read_text())[task]
     for teacher in tasks.TEACHERS:
-        methods = (
-            ("ital", "ital-5") if teacher == "omniscient" else tasks.METHODS
-        )  # one rule, one program
+        # One rule, one program.
+        methods = ("ital", "ital-5") if teacher == "omniscient" else tasks.METHODS
         found = tasks.curves(task, teacher, methods)
         for metric, by_method in expected[teacher].items():
             for method in methods:

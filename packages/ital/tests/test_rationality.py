@@ -62,9 +62,8 @@ def test_auto_beta_for_regression_is_near_the_papers_text():
     curves = ital.teach(
         ital.tasks.regression(), learner=learners.teacher_aware("auto"), seeds=5, steps=1
     ).curves
-    assert (
-        1100 < curves["beta"].values.mean() < 1700
-    )  # the paper's text says 2000 where q's sharpness is 0.91
+    # The paper's text says 2000 where q's sharpness is 0.91.
+    assert 1100 < curves["beta"].values.mean() < 1700
 
 
 def test_the_automatic_beta_takes_back_at_most_a_tenth_of_a_networks_step():

@@ -25,9 +25,8 @@ def test_the_error_of_an_exam_contains_the_choice_of_questions():
     _, error = results.mean_and_error(shares.T, 30)
     actual = mean.std()  # other seeds and other questions each time
     assert np.sqrt(np.mean(fixed**2)) < 0.7 * actual
-    assert (
-        actual < np.sqrt(np.mean(error**2)) < 2 * actual
-    )  # an upper bound, because answers are random here
+    # An upper bound, because answers are random here.
+    assert actual < np.sqrt(np.mean(error**2)) < 2 * actual
 
 
 def test_where_all_seeds_fail_in_the_same_questions_it_is_the_binomial_error():

@@ -93,10 +93,8 @@ def test_theorem_1_a_failing_second_condition_can_make_the_step_worse():
 @pytest.mark.usefixtures("x64")
 def test_local_improvement_is_its_definition(loss, seed):
     params, target, rows, y, _ = problem(loss, seed)
-    lr, chosen = (
-        (0.05, 1.5)[seed % 2],
-        seed % len(y),
-    )  # after a long step another example may be the best
+    # After a long step another example may be the best.
+    lr, chosen = ((0.05, 1.5)[seed % 2], seed % len(y))
     here, naive, there = naive_step(loss, rows, y, params, jnp.asarray(chosen), lr)
     aware = naive + 0.01 * params
     held = theory.local_improvement(lr, jnp.asarray(chosen), here, there, naive, aware, target)

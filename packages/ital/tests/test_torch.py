@@ -82,9 +82,8 @@ def test_what_was_learned_goes_back_into_the_network(taught):
         results["jax"].parameters["ital"][0], rows.numpy()
     )
     np.testing.assert_allclose(other(rows).detach().numpy(), expected, atol=1e-4)
-    np.testing.assert_array_equal(
-        start(rows).detach().numpy(), network()(rows).detach().numpy()
-    )  # the original stays
+    # The original stays.
+    np.testing.assert_array_equal(start(rows).detach().numpy(), network()(rows).detach().numpy())
 
 
 @pytest.mark.usefixtures("x64")
@@ -113,9 +112,8 @@ def test_every_seed_has_a_start_of_its_own_and_always_the_same():
     )
     np.testing.assert_array_equal(first, again)
     assert len(np.unique(first[:, 0])) == 3
-    assert np.abs(first[:, : ROWS * WIDTH]).max() <= 1 / np.sqrt(
-        ROWS
-    )  # as PyTorch draws a linear layer
+    # As PyTorch draws a linear layer.
+    assert np.abs(first[:, : ROWS * WIDTH]).max() <= 1 / np.sqrt(ROWS)
     assert torch.equal(before, torch.random.get_rng_state())
 
 

@@ -48,9 +48,8 @@ def test_features_are_those_of_the_network_written_out(network):
 def test_windows_make_the_features_of_the_whole_network(network, monkeypatch):
     equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
     near = eq.encode([eq.text(step.equation) for step in eq.successors(equation)])
-    odd = (
-        np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)
-    )  # up to the last character, and gaps
+    # Up to the last character, and gaps.
+    odd = np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)
     codes = np.concatenate([near, odd])
     features = features_of(network)
     phi = features(codes)

@@ -50,9 +50,8 @@ def test_search_goes_to_the_best_successor_until_none_is_better(equations):
         for w in WEIGHTS:
             path = [step.equation for step in eq.greedy(explorer, w, equation)]
             assert [equation, *path] == brute_force(equation, w)
-    assert all(
-        not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations
-    )  # equal values: stay
+    # Equal values: stay.
+    assert all(not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations)
 
 
 def test_searches_side_by_side_end_where_each_alone_does(equations):

@@ -45,9 +45,8 @@ def test_damage_is_noticed(tmp_path):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="not a whole feature file"):
             features.load(file)
-    for place in range(
-        60, len(whole) - 60, 97
-    ):  # a byte changed anywhere is noticed, or changes nothing
+    # A byte changed anywhere is noticed, or changes nothing.
+    for place in range(60, len(whole) - 60, 97):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
         try:
             loaded = features.load(file)
@@ -101,15 +100,10 @@ def test_shipped_files_are_what_they_say(name, networks, least, top5, monkeypatc
     now = features.accuracy(
         loaded.test_views[learner], loaded.last_layers[learner], loaded.test_labels
     )
-    assert now == pytest.approx(
-        loaded.card["accuracy"][learner]["test_top1"], abs=1e-3
-    )  # half precision
-    for (
-        network,
-        view,
-    ) in (
-        loaded.views.items()
-    ):  # the views are paired: each network knows the labels of the same rows
+    # Half precision.
+    assert now == pytest.approx(loaded.card["accuracy"][learner]["test_top1"], abs=1e-3)
+    # The views are paired: each network knows the labels of the same rows.
+    for network, view in loaded.views.items():
         assert features.accuracy(view, loaded.last_layers[network], loaded.labels) > least
 
 

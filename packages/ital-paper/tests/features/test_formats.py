@@ -33,9 +33,8 @@ def test_cifar10_is_read_from_python_batches(tmp_path):
 def test_tiny_imagenet_is_read_from_its_folders(tmp_path):
     photos = _formats.read_tiny_imagenet(data.write_tiny_imagenet(tmp_path))
     assert (len(photos.train), len(photos.test), photos.classes) == (24, 9, 3)
-    assert (
-        photos.train_y.tolist() == [0] * 8 + [1] * 8 + [2] * 8
-    )  # in the order of wnids.txt, not of the names
+    # In the order of wnids.txt, not of the names.
+    assert photos.train_y.tolist() == [0] * 8 + [1] * 8 + [2] * 8
     assert photos.test_y.tolist() == [0, 1, 2] * 3
     grey = _formats.read_photo(photos.train[0], 32)
     assert grey.shape == (32, 32, 3)

@@ -323,9 +323,8 @@ def figures_of(made, section):
 
 def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch):
     monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
-    monkeypatch.setattr(
-        plan, "_task", plan._task.__wrapped__
-    )  # which remembers the features of other tests
+    # Which remembers the features of other tests.
+    monkeypatch.setattr(plan, "_task", plan._task.__wrapped__)
     monkeypatch.setattr(learners, "PAPER", ("imt", "ital"))
     monkeypatch.setattr(learners, "CONTROLS", ())
     assert plan.chosen(()) == list(plan.TASKS)
@@ -361,9 +360,8 @@ def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(
     table = ital.Result(result.curves, result.task._replace(name="table", title="A table"), {})
     table.save(tmp_path / "table" / "cooperative")
     (tmp_path / "file" / "random").mkdir(parents=True)
-    save_curves(
-        result.curves, tmp_path / "file" / "random" / "curves.nc"
-    )  # as from ital run --data: no description
+    # As from ital run --data: no description.
+    save_curves(result.curves, tmp_path / "file" / "random" / "curves.nc")
     data = _work.collect(SMALL, tmp_path)
     findings = catalogue.judge_all(data)
     made = _report.build_report(in_context(data, SMALL, tmp_path, 0.0)._replace(findings=findings))

@@ -75,9 +75,8 @@ def test_pictures_of_other_rows_are_refused(tmp_path):
     with pytest.raises(ValueError, match="hold different rows: build both"):
         tasks.make("mnist-mlp")
     file.unlink()
-    with pytest.raises(
-        ValueError, match="different rows"
-    ):  # the small features with the shipped pictures
+    # The small features with the shipped pictures.
+    with pytest.raises(ValueError, match="different rows"):
         tasks.make("mnist-mlp")
 
 

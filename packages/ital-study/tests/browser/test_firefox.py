@@ -56,10 +56,8 @@ def test_the_main_path_in_firefox(firefox, tmp_path):
     assert seen["troubles"] == []
     assert seen["stages"] == ["page", "check", *["interlude", "teach"] * 5, "comments", "done"]
     assert seen["inputs"] == ["mouse", "keyboard"] * 5
-    assert seen["done_after_reload"] == [
-        1,
-        1,
-    ]  # the step before the reload is stored, and none is taken twice
+    # The step before the reload is stored, and none is taken twice.
+    assert seen["done_after_reload"] == [1, 1]
     assert seen["code"] == config.completion.code
     with open_store(str(tmp_path / "study.db")) as store:
         export_study(store, tmp_path / "export", "live")

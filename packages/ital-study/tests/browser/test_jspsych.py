@@ -15,12 +15,8 @@ from ital_study.server import create_learner_app
 from tests.browser.conftest import PACKAGE, ROOT, serving, study_config
 
 MODULES = ROOT / "build" / "node" / "node_modules"
-OWN = [
-    study.Arrow(2, 1),
-    study.Arrow(12, 0),
-    study.Arrow(12, 3),
-    study.Arrow(20, 0),
-]  # as in example.html
+# As in example.html.
+OWN = [study.Arrow(2, 1), study.Arrow(12, 0), study.Arrow(12, 3), study.Arrow(20, 0)]
 
 
 @pytest.fixture(scope="module")

@@ -369,7 +369,6 @@ def test_a_german_person_takes_part(page, server, config, axe):
     with page.expect_request("**/api/steps"):
         person.press("Diesen Pfeil zeigen")
     expect(page.locator(".counter")).to_have_text("Schritt 2 von 2")
-    expect(page.locator("#live")).to_contain_text(
-        re.compile(r"von −?\d,\d\d")
-    )  # decimals as in German
+    # Decimals as in German.
+    expect(page.locator("#live")).to_contain_text(re.compile(r"von −?\d,\d\d"))
     assert check.found == []

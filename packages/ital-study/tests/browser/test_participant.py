@@ -72,9 +72,8 @@ def test_whole_study(browser, page, server, config, keys, pace):
             person.teach(nth=at + step)
     person.heading("Thank you! Anything you want to tell us?")
     passed.append(percent(page))
-    parts = (
-        len(config.instructions) + 1 + config.total_steps + 1
-    )  # pages, the check, steps, the end
+    # Pages, the check, steps, the end.
+    parts = len(config.instructions) + 1 + config.total_steps + 1
     done = [0, *(len(config.instructions) + n for n in (0, 1, 3, 5, 7, 9, 11))]
     assert passed == [100 * n // parts for n in done]
     assert passed[-1] < 100
@@ -268,9 +267,8 @@ def test_a_stale_tab_is_told(context, person, page):
     api = Api(context, person.address, person.config)
     api.join({"id": "stale"})
     arrows = api.state["scene"]["arrows"]
-    api.step(
-        max(range(len(arrows)), key=lambda i: arrows[i]["cell"])
-    )  # the last option of the page
+    # The last option of the page.
+    api.step(max(range(len(arrows)), key=lambda i: arrows[i]["cell"]))
     person.pick(2)
     person.confirm()
     expect(page.locator("#notice")).to_contain_text("another tab")
@@ -406,9 +404,8 @@ def test_failed_check(browser, person, page):
     person.open("?id=does-not-read")
     person.consent()
     person.read()
-    page.set_viewport_size(
-        {"width": 1280, "height": 300}
-    )  # the button and the question are never both in view
+    # The button and the question are never both in view.
+    page.set_viewport_size({"width": 1280, "height": 300})
     page.locator("input[name=question-0]").first.check()
     page.get_by_role("button", name="Send my answers").click()
     problem = page.get_by_text("Please answer question 2.")

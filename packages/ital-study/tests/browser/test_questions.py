@@ -72,9 +72,8 @@ def test_errors_stand_beside_their_question_and_a_reload_loses_nothing(
     expect(age).to_have_accessible_description("Please type a whole number from 18 to 120.")
     expect(page.locator("#problem-gender")).to_be_empty()
     age.fill("17")
-    page.set_viewport_size(
-        {"width": 1280, "height": 260}
-    )  # the button and the question are never both in view
+    # The button and the question are never both in view.
+    page.set_viewport_size({"width": 1280, "height": 260})
     press(page, "Continue")
     expect(page.locator("#problem-age")).not_to_be_empty()
     expect(page.locator("#problem-age")).to_be_in_viewport(ratio=1)

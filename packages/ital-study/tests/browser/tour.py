@@ -11,14 +11,8 @@ from ital_study.config.quality import AttentionCheck
 from ital_study.config.toml import toml_text
 from tests.questions import asking
 
-TEXTS = (
-    "title",
-    "text",
-    "question",
-    "options",
-    "debriefing",
-    "scale",
-)  # keys whose values people read
+# Keys whose values people read.
+TEXTS = ("title", "text", "question", "options", "debriefing", "scale")
 
 
 def pseudo(value):

@@ -227,9 +227,8 @@ def test_what_the_adaptive_robot_learns(three):
         with_machine < nearer["machine", "naive"] - 0.2
     ).mean() < 0.15  # 5 % of 1000: trust can go astray
     assert (with_dice - nearer["random", "naive"]).mean(axis=0).min() > -0.1
-    assert (
-        with_dice.min() > -0.5 > nearer["random", "aware"].min()
-    )  # random choices mislead the aware robot
+    # Random choices mislead the aware robot.
+    assert with_dice.min() > -0.5 > nearer["random", "aware"].min()
 
 
 def test_choices_shown_again_give_the_same_adaptive_robot(rules, three):

@@ -49,9 +49,8 @@ def test_the_shorter_example_is_shorter_and_else_the_same():
     short, paper = study.load_config("short"), study.load_config()
     assert short.texts("de").instructions[0] == paper.texts("de").instructions[0]
     assert short.fields == {**paper.fields, "minutes": "10"}
-    with pytest.raises(
-        InputError, match="unknown key like"
-    ):  # the meaning of a file of one's own does not change
+    # The meaning of a file of one's own does not change.
+    with pytest.raises(InputError, match="unknown key like"):
         study.parse_config('like = "paper"\n' + short.to_toml())
     assert len(short.maps) < 5
     assert short.steps < 30

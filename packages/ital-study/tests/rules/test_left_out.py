@@ -75,12 +75,8 @@ def test_both_analyses_have_their_people(filtered, live, config):
         assert rows["n"].tolist() == [len(kept)]
         np.testing.assert_allclose(rows["difference"], mean["aware"] - mean["naive"], rtol=1e-5)
     machine = filtered.outcomes[filtered.outcomes["teacher"] == "machine"]
-    assert sorted(machine["participant"].unique()) == [
-        1,
-        3,
-        4,
-        6,
-    ]  # simulated in the places of those who stay
+    # Simulated in the places of those who stay.
+    assert sorted(machine["participant"].unique()) == [1, 3, 4, 6]
     assert filtered.agreement["human", "aware"] == pytest.approx(0.55, abs=0.06)
 
 

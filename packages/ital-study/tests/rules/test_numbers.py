@@ -62,9 +62,8 @@ def made_up(small):
                 )
                 before = after
     mixed = pd.DataFrame(rows).sample(frac=1, random_state=2)
-    return mixed.sort_values(
-        "map", kind="stable", ignore_index=True
-    )  # tables list maps as they come
+    # Tables list maps as they come.
+    return mixed.sort_values("map", kind="stable", ignore_index=True)
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +135,8 @@ def test_a_summary_is_over_participants(outcomes):
 def test_tests_pair_the_participants_that_both_arms_have(outcomes):
     names = ["distance_last", "reward"]
     found = measures.compare(outcomes, names)
-    assert (
-        len(found) == (3 * 2 + 3) * 4 * 2
-    )  # two robots within each teacher, the aware robots of three pairs
+    # Two robots within each teacher, the aware robots of three pairs.
+    assert len(found) == (3 * 2 + 3) * 4 * 2
     pairs = {("human", "machine"), ("human", "random"), ("machine", "random")}
     for (teacher, first, second_teacher, second, name), rows in found.groupby(
         ["teacher", "first", "second_teacher", "second", "outcome"]
@@ -552,9 +550,8 @@ def test_quartiles_and_correlations_of_a_recovery():
             )
     scores, at_start = rng.normal(size=(2, 6, 4, 3, 5))
     at_start[1] = scores[1] + 0.2 * at_start[1]
-    scores[2] += 0.8 * scores[0] + 100 * rng.normal(
-        size=(4, 3, 1)
-    )  # what all arrows of a step share does not count
+    # What all arrows of a step share does not count.
+    scores[2] += 0.8 * scores[0] + 100 * rng.normal(size=(4, 3, 1))
     found = _correlations(scores, at_start).set_index(["score", "other"])["correlation"]
     within = lambda values: np.concatenate([step - step.mean() for step in values.reshape(-1, 5)])  # noqa: E731
     for (i, one), (j, other) in itertools.combinations(enumerate(NAMES[:6]), 2):

@@ -105,9 +105,8 @@ def test_the_maps_are_those_of_the_study(analysis, rules):
     assert [panel["title"] for panel in figure.panels] == [f"Map {name}" for name in "ABCDE"]
     (mark,) = figure.panels[4]["marks"]
     assert np.array_equal(mark["values"], analysis.config.maps[4].rewards)
-    policy = np.array(mark["policy"])[[0, 3, 1, 2]].reshape(
-        4, 25
-    )  # up, right, down, left, as in the study
+    # Up, right, down, left, as in the study.
+    policy = np.array(mark["policy"])[[0, 3, 1, 2]].reshape(4, 25)
     best = rules.picture(rules.truth("E").target).policy
     assert np.array_equal(policy[best, range(25)], policy.max(axis=0))
 

@@ -80,9 +80,8 @@ class Reference:
         if learner == "naive":
             return guess
         imagined = self.beta * self.volumes(w, guess, arrows)
-        if (
-            self.volume == "imitated"
-        ):  # equations (imit-teaching-volume) and (imit-update), Algorithm 1
+        # Equations (imit-teaching-volume) and (imit-update), Algorithm 1.
+        if self.volume == "imitated":
             gained = self.losses(w, arrows) - self.losses(guess, arrows)
             imagined = self.beta * (-(self.eta**2) * (g**2).sum(axis=1) + 2 * self.eta * gained)
             g = self.gradients(guess, arrows)

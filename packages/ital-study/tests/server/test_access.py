@@ -398,9 +398,8 @@ def test_joining_and_logging_in_are_limited(url, served):
         ]
         assert tries == [401, 401, 429, 429]
         assert client.post("/api/admin/login", json={"password": PASSWORD}).status_code == 429
-        assert (
-            Person(client, tiny()).simulate().state["stage"] == "consent"
-        )  # simulations wait for nobody
+        # Simulations wait for nobody.
+        assert Person(client, tiny()).simulate().state["stage"] == "consent"
 
 
 def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
@@ -418,14 +417,12 @@ def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
         cookie = mine.cookies[RESEARCHER_COOKIE]
         guesses = [(f"10.0.0.{i}", f"guess {i} {k}") for k in range(5) for i in range(10)]
         assert {log_in(client, guess, address).status_code for address, guess in guesses} == {401}
-        stranger = log_in(
-            client, PASSWORD, "10.0.0.11"
-        )  # all strangers share a limit, whatever they type
+        # All strangers share a limit, whatever they type.
+        stranger = log_in(client, PASSWORD, "10.0.0.11")
         assert (stranger.status_code, int(stranger.headers["Retry-After"]) > 0) == (429, True)
         assert mine.get("overview").status_code == 200
-        assert (
-            log_in(client, PASSWORD, "10.0.0.11", cookie).status_code == 200
-        )  # from where a stranger is refused
+        # From where a stranger is refused.
+        assert log_in(client, PASSWORD, "10.0.0.11", cookie).status_code == 200
         assert log_in(client, PASSWORD).status_code == 200  # from the machine itself
         assert log_in(client, PASSWORD, "10.0.0.11", f"{cookie}x").status_code == 429
         tries = [log_in(client, "wrong", "10.0.0.11", cookie).status_code for _ in range(6)]

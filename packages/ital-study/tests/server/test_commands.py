@@ -359,10 +359,8 @@ def test_a_full_disk_is_one_line(capsys, database, tmp_path):
         (["find", f"#{number}", "--delete", "--yes"], "not stored, because the"),
         (["backup", "--out", "b.backup"], "cannot write here"),
     ):
-        with (
-            open_store("study.db") as held,
-            held.reading() as connection,
-        ):  # as beside a running server
+        # As beside a running server.
+        with open_store("study.db") as held, held.reading() as connection:
             connection.execute(sa.text("SELECT 1"))
             with files_of_at_most(4096):
                 status, _, err = ital(capsys, "study", *command)

@@ -126,9 +126,8 @@ def test_releasing_a_slot(crowd, researcher):
     told = researcher.overview("live")
     assert told["participants"][1]["open"] is False
     assert sum(row["open"] for row in told["orders"]) == 0
-    assert (
-        crowd[1].teach().state["stage"] == "comments"
-    )  # a participant who comes back may continue, and counts
+    # A participant who comes back may continue, and counts.
+    assert crowd[1].teach().state["stage"] == "comments"
     assert researcher.overview("live")["intake"]["usable"] == 2
     assert researcher.post("/api/admin/release", {"number": 99}).status_code == 404
 

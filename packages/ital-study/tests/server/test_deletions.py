@@ -223,9 +223,8 @@ def test_what_a_kill_leaves_at_every_step(command, made, tmp_path, monkeypatch):
     try:
         for _ in faults.COMMANDS[command](str(folder / "study.db"), **given(folder)):
             snapshot()
-            acknowledged = (
-                len(seen) - 1
-            )  # the copies before this one are those of an unfinished command
+            # The copies before this one are those of an unfinished command.
+            acknowledged = len(seen) - 1
     finally:
         for name in watched:
             sa.event.remove(sa.engine.Engine, name, snapshot)

@@ -56,9 +56,8 @@ def test_excluding_frees_the_order_and_is_audited(filled, url, served):
         assert researcher.post("/api/admin/unblind", {}).status_code == 200
         told = researcher.overview("live")
         assert [row["excluded"] for row in told["participants"]] == [None, "came twice"]
-        assert told["participants"][1][
-            "usable"
-        ]  # the steps are complete; the exclusion stands beside it
+        # The steps are complete; the exclusion stands beside it.
+        assert told["participants"][1]["usable"]
         assert told["intake"]["usable"] == 1
         assert sum(row["usable"] for row in told["orders"]) == 1
         assert {
@@ -224,10 +223,8 @@ def test_the_commands(filled, url, tmp_path):
     assert excluded(url) == {1: None, 2: "took part twice"}
     with open_store(url) as store:
         export_study(store, tmp_path / "data")
-    for source in (
-        url,
-        str(tmp_path / "data"),
-    ):  # analyses of the database and of the export leave out the same
+    # Analyses of the database and of the export leave out the same.
+    for source in (url, str(tmp_path / "data")):
         data, _ = read_source(source, "live")
         reasons = left_out(data.config, data.steps, data.participants).reasons
         assert reasons[["participant", "reason", "decided"]].values.tolist() == [
@@ -287,9 +284,8 @@ def test_a_check_comes_between_steps_and_no_robot_sees_it(url, served):
         after = asked.state["scene"]
         assert after["attention"] is None
         assert after["belief"] == before["belief"]
-        assert (
-            asked.do("/api/attention", body)["scene"] == after
-        )  # a repeated request changes nothing
+        # A repeated request changes nothing.
+        assert asked.do("/api/attention", body)["scene"] == after
         asked.step(choice=4)
         belief = asked.state["scene"]["belief"]
         assert asked.state["scene"]["attention"] == "top-left"

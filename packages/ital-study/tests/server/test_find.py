@@ -203,10 +203,8 @@ def test_everything_that_is_stored_of_one_person(url, people, typed, tmp_path, m
     tables = {
         name: pd.read_csv(tmp_path / "one" / f"{name}.csv") for name in ("steps", "participants")
     }
-    assert (len(tables["steps"]), set(tables["steps"]["participant"])) == (
-        1,
-        {5},
-    )  # after two of the warm-up
+    # After two of the warm-up.
+    assert (len(tables["steps"]), set(tables["steps"]["participant"])) == (1, {5})
     assert tables["participants"]["participant"].tolist() == [5]
     stored = everything(url)
     told = json.loads((tmp_path / "one" / "participant.json").read_text())

@@ -97,9 +97,8 @@ def test_both_robots_of_a_map_start_alike_and_get_the_same_arrows(person):
         assert scenes[f"{on}-1", 0]["belief"] == scenes[f"{on}-2", 0]["belief"]
         for t in range(3):
             assert scenes[f"{on}-1", t]["arrows"] == scenes[f"{on}-2", t]["arrows"]
-        assert (
-            scenes[f"{on}-1", 2]["belief"] != scenes[f"{on}-2", 2]["belief"]
-        )  # they learn differently
+        # They learn differently.
+        assert scenes[f"{on}-1", 2]["belief"] != scenes[f"{on}-2", 2]["belief"]
     assert scenes["1-1", 0]["arrows"] != scenes["2-1", 0]["arrows"]
 
 
@@ -268,16 +267,14 @@ def test_every_question_must_be_answered(person):
 def test_the_same_id_always_returns_to_the_same_place(url, person, ids):
     one = person().join(ids=ids).begin().teach(4)
     elsewhere = person().join(ids=ids)
-    assert elsewhere.state == one.state | {
-        "resume_code": None
-    }  # others may know the ID: see test_panel.py
+    # Others may know the ID: see test_panel.py.
+    assert elsewhere.state == one.state | {"resume_code": None}
     assert len(rows(url, participants)) == 1
     [kept] = rows(url, participants)
     assert "an-external-id" not in json.dumps(dict(kept))
     assert person().join(ids={"id": "another"}).state["stage"] == "consent"
-    assert (
-        person().join("simulated", ids=ids, key=SIMULATION_KEY).state["stage"] == "consent"
-    )  # kept apart
+    # Kept apart.
+    assert person().join("simulated", ids=ids, key=SIMULATION_KEY).state["stage"] == "consent"
 
 
 def test_a_resume_code_works_on_another_device_however_it_is_typed(person):
@@ -358,10 +355,8 @@ def test_leaving_with_everything_erased(url, person, until):
     assert again.state["stage"] == ("consent" if until == "consent" else "deleted")
     person().join()
     newcomers = {3, 4} if until == "consent" else {3}
-    assert {row["number"] for row in rows(url, participants)} == {
-        1,
-        *newcomers,
-    }  # no number is given twice
+    # No number is given twice.
+    assert {row["number"] for row in rows(url, participants)} == {1, *newcomers}
 
 
 def test_events_of_the_page_are_stored_with_both_clocks(url, person):

@@ -288,9 +288,8 @@ def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
         browsers = Browsers(client)
         browsers.send_anything(requests)
     with open_store(url) as store:
-        assert not any(
-            verification.unreadable(store, "live").values()
-        )  # what no page sends is not stored
+        # What no page sends is not stored.
+        assert not any(verification.unreadable(store, "live").values())
     store_forged(url, forgeries)
     with open_store(url) as store:
         count = sum(verification.unreadable(store, "live").values())
@@ -328,9 +327,8 @@ def test_anything_that_is_sent_or_stored_harms_no_reader(url, tmp_path, capsys, 
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore:constrained_layout not applied"
-)  # labels of three steps need more room
+# Labels of three steps need more room.
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")
 def test_anything_harms_no_reader_however_much_it_is(url, tmp_path, capsys, monkeypatch):
     statuses = check(url, tmp_path, capsys, monkeypatch, requests=20_000, forgeries=2000)
     print(f"\n{sum(statuses.values())} requests: {dict(sorted(statuses.items()))}")

@@ -153,9 +153,8 @@ def test_where_an_identity_is_required_a_bare_link_gets_a_page(url, served):
         )
         one = Person(client, config).join(ids={"who": "me"}).begin().finish()
         code = one.state["resume_code"]
-        assert (
-            one.join().state["stage"] == "identity"
-        )  # a cookie of somebody who has finished opens no second study
+        # A cookie of somebody who has finished opens no second study.
+        assert one.join().state["stage"] == "identity"
         two = Person(client, config).join(resume=code)
         assert two.state["stage"] == "finished"
         researcher = Researcher(client, config).log_in()
@@ -223,10 +222,8 @@ def test_every_way_to_end_has_its_own_code_and_address(url, served):
     }
     assert {tuple(what["pass_through"]) for _, what in told.values()} == {("SESSION_ID",)}
     assert reloaded == told["left"][1]
-    assert (redone["stage"], redone["completion"]["code"]) == (
-        "left",
-        "DONE",
-    )  # whoever taught all robots has finished
+    # Whoever taught all robots has finished.
+    assert (redone["stage"], redone["completion"]["code"]) == ("left", "DONE")
     assert {one.state["study"]["panel"] for one in people.values()} == {"Prolific"}
     declined = next(row for row in everything(url)["participants"] if row.stage == "declined")
     assert (declined.external_hash, declined.resume_hash, declined.bytes, declined.events) == (
@@ -245,10 +242,8 @@ def test_codes_of_ones_own_differ_by_person_and_by_outcome(url, served):
         other = Person(client, config).join().begin().finish().state["completion"]["code"]
         deleted = people["finished"].do("/api/leave", {"keep": False})["completion"]["code"]
     codes = {name: one.state["completion"]["code"] for name, one in people.items()}
-    assert (codes["declined"], codes["left"]) == (
-        "NO",
-        None,
-    )  # nothing is stored that could verify the first
+    # Nothing is stored that could verify the first.
+    assert (codes["declined"], codes["left"]) == ("NO", None)
     assert len({again, other, codes["failed_check"]}) == 3
     assert all(
         len(code) == 11 and "DONE" not in code for code in (again, other, codes["failed_check"])
@@ -326,9 +321,8 @@ def test_who_was_excluded_is_told_so_and_keeps_what_they_earned(url, served, how
 
 def test_whoever_knows_only_the_identity_sees_no_code_and_deletes_nothing(url, served):
     with served(url) as client:
-        stranger_before = Person(client, tiny()).join(
-            ids={"id": "victim"}
-        )  # came before the victim
+        # Came before the victim.
+        stranger_before = Person(client, tiny()).join(ids={"id": "victim"})
         victim = Person(client, tiny()).join(ids={"id": "victim"})
         assert stranger_before.state["resume_code"] is victim.state["resume_code"] is None
         victim.consent()
@@ -336,9 +330,8 @@ def test_whoever_knows_only_the_identity_sees_no_code_and_deletes_nothing(url, s
         assert code
         victim.read().answer()
         assert victim.look()["resume_code"] == victim.state["resume_code"] == code
-        assert (
-            victim.join(ids={"id": "victim"}).state["resume_code"] == code
-        )  # the same browser, by the link again
+        # The same browser, by the link again.
+        assert victim.join(ids={"id": "victim"}).state["resume_code"] == code
         stranger = Person(client, tiny()).join(ids={"id": "victim"})
         for one in (stranger, stranger_before):
             one.look()
@@ -415,9 +408,8 @@ def test_a_full_study_says_so_at_the_link_and_at_consent(url, served):
         researcher = Researcher(client, config).log_in()
         researcher.post("/api/admin/release", {"number": 1})
         assert second.join(ids={"id": "second"}).consent().state["stage"] == "instructions"
-        assert (
-            first.read().answer().state["stage"] == "warm_up"
-        )  # a participant whose place was given away may continue
+        # A participant whose place was given away may continue.
+        assert first.read().answer().state["stage"] == "warm_up"
     assert [row.stage for row in everything(url)["participants"]] == [
         "warm_up",
         "instructions",

@@ -55,10 +55,8 @@ def test_requests_from_other_sites_are_refused(under_a_path):
 
 def test_redirects_stay_under_the_path(under_a_path):
     moved = under_a_path.get(f"{under_a_path.root}/teach?id=one")
-    assert (moved.status_code, moved.headers["location"]) == (
-        308,
-        "/teach/?id=one",
-    )  # for good, and with its method
+    # For good, and with its method.
+    assert (moved.status_code, moved.headers["location"]) == (308, "/teach/?id=one")
     assert under_a_path.get(f"{under_a_path.root}/teach").headers["location"] == "/teach/"
     assert under_a_path.get("/dashboard/").headers["location"].endswith("/teach/dashboard")
     assert under_a_path.get("/preview").headers["location"] == "dashboard"

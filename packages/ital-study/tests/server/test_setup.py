@@ -318,9 +318,8 @@ def test_doctor_checks_who_may_read_what_is_private(capsys, started, folder):
     ital(capsys, "study", "backup", folder)
     assert states(folder)["permissions"] == "good"
     backup = next((folder / "backups").iterdir())
-    key = {
-        "ITAL_STUDY_SECRET": (folder / "study.db.key").read_text().strip()
-    }  # the files are not needed then
+    # The files are not needed then.
+    key = {"ITAL_STUDY_SECRET": (folder / "study.db.key").read_text().strip()}
     password = {"ITAL_STUDY_PASSWORD": "good enough"}
     for file in (folder / "study.db", folder / "study.db.key", folder / "password", backup):
         file.chmod(0o640)

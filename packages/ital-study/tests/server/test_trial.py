@@ -29,9 +29,8 @@ def test_the_banner_is_in_the_language_of_the_visitor(sqlite_url, served):
         ):
             assert "Probelauf" in client.get(f"/{query}", headers=headers).text
         assert BANNER in client.get("/?lang=en", headers={"Accept-Language": "de"}).text
-        assert (
-            BANNER in client.get("/dashboard", headers={"Accept-Language": "de"}).text
-        )  # which is in English
+        # Which is in English.
+        assert BANNER in client.get("/dashboard", headers={"Accept-Language": "de"}).text
 
 
 def test_a_trial_marks_every_row_and_counts_for_nothing(sqlite_url, served):

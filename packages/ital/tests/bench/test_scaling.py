@@ -102,9 +102,8 @@ def test_the_cost_of_a_step_counts_its_products():
     products = 4 * 2 * 20 * 2 * 5
     assert products <= one.flops <= 3 * products
     assert two.flops - one.flops >= 2 * 10 * 2 * 5  # a measurement on ten test rows
-    row = 4 * (
-        5 + 1 + 2
-    )  # x with its one, its squared norm, two labels; eight lanes share a mini-batch
+    # x with its one, its squared norm, two labels; eight lanes share a mini-batch.
+    row = 4 * (5 + 1 + 2)
     assert one.bytes == pytest.approx(2 * 4 * 10 + 20 * row / 8)
     assert two.bytes == pytest.approx(one.bytes + 4 * 10 + 10 * row / 8)
     assert one.reach == pytest.approx(4 * 10 + 40 * row / 8)

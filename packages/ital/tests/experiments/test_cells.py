@@ -238,9 +238,8 @@ def test_a_cell_that_does_not_fit_is_halved(tmp_path, monkeypatch):
     halved = experiments.run(Settings(**QUICK), tmp_path / "halved", draw=False, say=said.append)
     assert halved.lanes_computed == 10
     assert {seeds for seeds, _ in asked} == {5, 3, 2, 1}
-    assert (
-        sum("not enough memory" in line for line in said) == 4
-    )  # of 5 seeds: 5, 2, 3 and the 2 in it
+    # Of 5 seeds: 5, 2, 3 and the 2 in it.
+    assert sum("not enough memory" in line for line in said) == 4
     np.testing.assert_allclose(halved.curves["distance"], whole["distance"], rtol=2e-4)
     assert not list((tmp_path / "halved").rglob("cells"))
     asked.clear()

@@ -39,9 +39,8 @@ def here(monkeypatch, tmp_path):
 @pytest.fixture
 def workers(monkeypatch, tmp_path):
     """Dask, whose workers know the tests' tasks and log the worlds that they make."""
-    pytest.importorskip(
-        "distributed", reason="needs the extra cluster"
-    )  # brings its own settings to Dask's
+    # Brings its own settings to Dask's.
+    pytest.importorskip("distributed", reason="needs the extra cluster")
     import dask
 
     monkeypatch.setenv(parts.LOG, str(tmp_path / "worlds.log"))
@@ -346,9 +345,8 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
     assert len(incomplete.value.failures) == 2
     cell = incomplete.value.failures[0].cell
     assert {lane.method for lane in cell.lanes} == {"ital"}
-    assert "--methods=imt,ital " in cell.experiment.command(
-        cell.seeds, tmp_path
-    )  # the order of the result
+    # The order of the result.
+    assert "--methods=imt,ital " in cell.experiment.command(cell.seeds, tmp_path)
     rest = incomplete.value.result
     assert rest.grid["computed"].sel({"learner": "ital", "lr": 0.1}).values.tolist() == [
         [0, 0],

@@ -456,16 +456,8 @@ print(sum(os.waitpid(child, 0)[1] == 0 for child in children))
 
 @pytest.mark.slow
 def test_twenty_processes_own_a_folder_one_at_a_time(tmp_path):
-    contenders = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        CONTENDERS,
-        str(tmp_path),
-        "20",
-        "200",
-    ]  # they do not compute
+    # They do not compute.
+    contenders = [sys.executable, "-W", "ignore", "-c", CONTENDERS, str(tmp_path), "20", "200"]
     done = subprocess.run(contenders, check=False, capture_output=True, text=True, timeout=600)
     assert done.stdout == "20\n", done.stderr  # each owned it 200 times, and met nobody
     assert done.stderr == ""

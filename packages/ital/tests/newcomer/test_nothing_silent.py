@@ -252,9 +252,8 @@ def test_a_place_that_cannot_be_written_to_is_noticed_at_once(words, place, tmp_
 
 
 def test_an_automatic_beta_that_leaves_awareness_behind_is_named():
-    curves = made_up.curves(
-        ("imt", "ital", "ital-5"), metrics=("loss",), seeds=5
-    )  # each higher than the one before
+    # Each higher than the one before.
+    curves = made_up.curves(("imt", "ital", "ital-5"), metrics=("loss",), seeds=5)
     imt, worst = (
         float(curves["loss"].sel(learner=name).isel(step=-1).mean()) for name in ("imt", "ital")
     )

@@ -86,9 +86,8 @@ def test_breast_cancer_is_binary():
 
 @pytest.mark.parametrize("name", ["digits", "diabetes", "breast_cancer"])
 def test_the_same_tables_on_the_command_line(capsys, here, name):
-    getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(
-        f"{name}.csv"
-    )  # with row numbers, as pandas writes them
+    # With row numbers, as pandas writes them.
+    getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(f"{name}.csv")
     status, _, err = typed(capsys, "--data", f"{name}.csv", "--label", "target", *TYPED)
     assert status == 0, err
     with xr.open_dataset(f"results/{name}/cooperative/curves.nc") as curves:

@@ -171,9 +171,8 @@ def test_the_command_line_writes_tables(tmp_path):
     rows = len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv"))
     wider = experiments.Settings(task="regression", methods=("imt",), steps=10, seeds=3)
     experiments.run(wider, tmp_path, draw=False)
-    assert (
-        len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2
-    )  # never out of date
+    # Never out of date.
+    assert len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2
     with pytest.raises(SystemExit) as stopped:
         cli.main(
             [

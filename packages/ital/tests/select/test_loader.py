@@ -91,9 +91,8 @@ def test_any_loss_and_labels():
     chosen = next(iter(TeachingLoader(DataLoader(data, 30), model, reference, 7, loss=squared)))
     with torch.no_grad():
         scores = squared(model(X[:30]), data[:30][1]) - squared(reference(X[:30]), data[:30][1])
-    assert torch.equal(
-        chosen.indices, select.choose(scores, 7)
-    )  # places, since the loader gives no rows
+    # Places, since the loader gives no rows.
+    assert torch.equal(chosen.indices, select.choose(scores, 7))
 
 
 def test_a_compiled_model_and_mixed_precision():

@@ -9,15 +9,8 @@ from ital.errors import InputError
 from ital_study.config.panel import CODE, FIELD, Panel
 from ital_study.config.toml import TomlTable
 
-PICTURES = (
-    "world",
-    "maps",
-    "arrow",
-    "controls",
-    "local-global",
-    "belief",
-    "whole-map",
-)  # that the pages can draw
+# Pictures that the pages can draw.
+PICTURES = ("world", "maps", "arrow", "controls", "local-global", "belief", "whole-map")
 
 Rows = tuple[tuple[float, ...], ...]
 
