@@ -254,13 +254,9 @@ def completed(
                 break
             if one_seed_each:
                 say("one seed per cell (--seeds-per-cell changes this)")
-            title = _title(experiment, cells)
-            lanes = sum(cell.size for cell in cells)
-            with show_progress(title, lanes, progress) as show:
-                tell = functools.partial(_show_titled, show, title)
-                ended = _collected(collector, run_cells, cells, tell, wait=overwrite)
-                for cell, failure in ended:
-                    tally.add(cell, failure)
+            ended = _run_shown(collector, run_cells, cells, progress, wait=overwrite)
+            for cell, failure in ended:
+                tally.add(cell, failure)
             # A file of a finished cell may be lost or damaged: look again for what is missing.
         else:
             reason = "files of finished cells are repeatedly missing or damaged"
@@ -308,6 +304,22 @@ def _open_collector(
     collector = Collector(experiment, folder, earlier, sizes, say)
     collector.collect()
     return collector
+
+
+def _run_shown(
+    collector: "Collector",
+    run_cells: RunCells,
+    cells: Sequence[Cell],
+    progress: bool,
+    *,
+    wait: bool,
+) -> Iterator[tuple[Cell, Failure | None]]:
+    """Run cells and collect them, under a progress bar; yield each with its failure, if any."""
+    title = _title(collector.experiment, cells)
+    lanes = sum(cell.size for cell in cells)
+    with show_progress(title, lanes, progress) as show:
+        tell = functools.partial(_show_titled, show, title)
+        yield from _collected(collector, run_cells, cells, tell, wait=wait)
 
 
 def _show_titled(show: Callable[..., Any], title: str, done: float, words: str = "") -> None:

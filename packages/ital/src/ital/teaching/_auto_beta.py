@@ -91,7 +91,7 @@ def at_start(
         )
 
 
-def batch_keys(seed: Array) -> PRNGKeyArray:
+def batch_keys(seed: Array) -> Array:
     """Return the keys of the mini-batches from which β is found."""
     key = jax.random.fold_in(key_of(seed), AUTO)
     return jax.random.split(key, rationality.BATCHES)

@@ -196,20 +196,8 @@ def choose(
         answers = _answers_to(question, program, world, scene, lane.params)
         view = view._replace(answers=answers)
         asked = asked + jnp.where(question.asked, question.answers, 0)
+    arguments = _arguments_of(program, world, drawn, scene, lane, numbers, view)
 
-    # What a teacher gets depends on its kind: see ``ChooseFn``.
-    arguments: list[Any] = [drawn.noise, view]
-    if teacher.omniscient:
-        learner = learner_view(
-            program,
-            world,
-            drawn,
-            scene,
-            lane.params,
-            numbers.lr,
-        )
-        arguments.append(learner)
-    arguments.append(numbers.teacher)
     if teacher.init is None:
         choice = teacher.choose(*arguments)
         memory: Any = ()
@@ -227,6 +215,29 @@ def choose(
         signals=signals,
         asked=asked,
     )
+
+
+def _arguments_of(
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    scene: Scene,
+    lane: Lane,
+    numbers: LaneNumbers,
+    view: TeacherView,
+) -> list[Any]:
+    """Return what a teacher chooses from, which depends on its kind: see ``ChooseFn``."""
+    if not program.teacher.omniscient:
+        return [drawn.noise, view, numbers.teacher]
+    learner = learner_view(
+        program,
+        world,
+        drawn,
+        scene,
+        lane.params,
+        numbers.lr,
+    )
+    return [drawn.noise, view, learner, numbers.teacher]
 
 
 def _answers_to(
