@@ -94,8 +94,7 @@ class Numbers(NamedTuple):
         Returns:
             What it returns, with a leading axis of seeds.
         """
-        axes = [self.world_axes(program)]
-        axes += [0] * len(per_seed)
+        axes: list[Any] = [self.world_axes(program), *[0] * len(per_seed)]
         side_by_side = jax.vmap(of_seed, in_axes=tuple(axes))
         return side_by_side(self.worlds, *per_seed)
 
@@ -424,8 +423,8 @@ def _steps_to(
         steps: int | Array = CHUNK
         if not whole_chunks:
             steps = jnp.minimum(CHUNK, end - before.step)
-        first_state = (before.lanes, sums)
-        lanes, sums = jax.lax.fori_loop(0, steps, take_step, first_state)
+        before_chunk = (before.lanes, sums)
+        lanes, sums = jax.lax.fori_loop(0, steps, take_step, before_chunk)
         step = jnp.minimum(before.step + CHUNK, end)
         return Carry(step, lanes), sums
 
