@@ -106,7 +106,7 @@ def within_reach(lesson: Lesson, settings: Any, params: Params, proposed: Params
         # After the last halving, the share 0 leads back to where the step began.
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
 
-        def toward(begun: Array, tried: Array) -> Array:
+        def toward(begun: Any, tried: Any) -> Any:
             return begun + share * (tried - begun)
 
         nearer = jax.tree.map(toward, params, candidate)
@@ -147,7 +147,7 @@ def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: b
     moves = (largest > 0) & jnp.isfinite(largest)
     divisor = jnp.where(moves, largest, 1.0)
 
-    def shrunk(leaf: Array) -> Array:
+    def shrunk(leaf: Any) -> Array:
         # Divided by its largest entry, the way has a squared norm that cannot overflow.
         return jnp.where(moves, leaf / divisor, 0.0)
 
