@@ -299,8 +299,8 @@ class Experiment:
             lanes = result.sel(of_method)
             lanes = lanes.isel(beta=0, drop=True)
             lanes = lanes.reindex(other_axes, fill_value=GAPS)
-            for name, variable in lanes.data_vars.items():
-                wider[name].loc[of_method] = variable
+            for recorded, variable in lanes.data_vars.items():
+                wider[recorded].loc[of_method] = variable
         return wider
 
     def command(self, seeds: Sequence[int], out: Path) -> str:

@@ -94,11 +94,11 @@ def _matrix_row(curves: "xr.Dataset", metric: str) -> dict[str, MatrixCell]:
         errors[name] = float(error)
     naive = means.get(NAIVE, np.nan)
     cells = {}
-    for name, mean in means.items():
+    for name, at_end in means.items():
         cells[name] = MatrixCell(
-            mean=mean,
+            mean=at_end,
             error=errors[name],
-            over_naive=mean / naive,
+            over_naive=at_end / naive,
         )
     return cells
 
