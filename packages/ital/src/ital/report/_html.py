@@ -1,7 +1,7 @@
 """Blocks as HTML, and the self-contained page around them."""
 
 import collections
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -193,18 +193,19 @@ def _render_figure(block: Block, salt: str) -> str:
     """Render panels side by side, as many as there is room for; the legend below is text."""
     name = block["name"]
     panels = block["panels"]
-    tiles = "".join(tile(panel, f"{name}-{position}") for position, panel in enumerate(panels))
-    keys = ""
-    for mark in charts.legend(panels):
-        keys += f"<li>{key(mark)}{text(mark['label'])}</li>"
-    for mark in charts.reference_lines(panels):
-        keys += f"<li>{RULE_KEY}{text(mark['words'])}</li>"
-    legend = f'<ul class="legend">{keys}</ul>' if keys else ""
-    note = f' <span class="note">{text(block["note"])}</span>' if block["note"] else ""
+    tiles = ""
+    for position, panel in enumerate(panels):
+        tiles += tile(panel, f"{name}-{position}")
+    legend = _legend_below(panels)
+    note = ""
+    if block["note"]:
+        note = f' <span class="note">{text(block["note"])}</span>'
     # The style sheet chooses the number of columns from these widths in pixels.
     width = max(panel["size"][0] for panel in panels)
     columns = min(block["columns"], len(panels))
-    sizes = f"--columns:{columns};--narrow:{62 * width:.0f}px;--wide:{116 * width:.0f}px"
+    narrow = f"{62 * width:.0f}px"
+    wide = f"{116 * width:.0f}px"
+    sizes = f"--columns:{columns};--narrow:{narrow};--wide:{wide}"
     long = " long" if len(panels) > LONG else ""
     return (
         f'<figure class="chart{long}" id="figure-{name}">'
@@ -212,6 +213,20 @@ def _render_figure(block: Block, salt: str) -> str:
         f'<div class="tiles" style="{sizes}">{tiles}</div>{legend}'
         f"<figcaption>{text(block['caption'])}</figcaption></figure>"
     )
+
+
+def _legend_below(panels: Sequence[charts.Panel]) -> str:
+    """Render the legend of panels as a list; empty if no mark has a name."""
+    keys = ""
+    for mark in charts.legend(panels):
+        name = text(mark["label"])
+        keys += f"<li>{key(mark)}{name}</li>"
+    for mark in charts.reference_lines(panels):
+        words = text(mark["words"])
+        keys += f"<li>{RULE_KEY}{words}</li>"
+    if not keys:
+        return ""
+    return f'<ul class="legend">{keys}</ul>'
 
 
 def _render_picture(block: Block, salt: str) -> str:
@@ -324,7 +339,9 @@ def claim_numbers(row: dict[str, Any]) -> list[tuple[str, str]]:
     numbers = []
     if row["range"]:
         low, middle, high = (number(value) for value in row["range"])
-        words = middle if low == high else f"median {middle} ({low} to {high})"
+        words = middle
+        if low != high:
+            words = f"median {middle} ({low} to {high})"
         numbers.append((row["value"], words))
     if row["p"] is not None:
         largest = p_equals(row["p"]).replace("=", "≤")

@@ -34,8 +34,15 @@ def pdf(title: str, blocks: Iterable[Block], *, banner: str = "", colour: str = 
     for block in drawn:
         measure, _ = DRAWINGS[block["kind"]]
         heights.append(measure(block))
-    figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
-    top, *parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat
+    height = sum(heights)
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    rows = figure.subfigures(
+        len(heights),
+        1,
+        height_ratios=heights,
+        squeeze=False,
+    )
+    top, *parts = rows.flat
     top.text(0.02, 0.9, title, fontsize=17, weight="bold", va="top")
     top.text(0.02, 0.4, banner, fontsize=13, weight="bold", va="top", color=colour)
     for part, block in zip(parts, drawn, strict=True):

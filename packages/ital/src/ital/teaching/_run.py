@@ -173,7 +173,7 @@ class Run:
         """
         names = [learner.name for learner in learners]
         self._check_counts(task)
-        self._check_size(task, len(names))
+        self._check_size(task, learners=len(names))
         seeds = self.seed_list
         self._check_lr()
         if not seeds:

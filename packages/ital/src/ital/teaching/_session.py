@@ -441,7 +441,8 @@ def _steps_to(
         carry.lanes,
     )
     no_sums = jax.tree.map(lambda signal: jnp.zeros(signal.shape, signal.dtype), shapes)
-    return jax.lax.while_loop(is_before_end, take_chunk, (carry, no_sums))
+    at_first = (carry, no_sums)
+    return jax.lax.while_loop(is_before_end, take_chunk, at_first)
 
 
 def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
@@ -580,20 +581,27 @@ class Session:
         self.learners = learners
         self.layout = layout
         self.teacher = teacher
-        self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
+        self.numbers = numbers.placed(
+            shared=layout.copied,
+            by_seed=layout.spread,
+            axes=program.axes,
+        )
         self.steps = steps
         self.eval_every = eval_every
         self.exam = exam
         self.stride = int(numbers.every)
-        self.starts = start(program, init.kind, spread(init.scale, ()), self.numbers)
+        scale = spread(init.scale, ())
+        self.starts = start(program, init.kind, scale, self.numbers)
         lanes, references = begin(program, self.numbers, self.starts)
         self.references = jax.tree.map(self._on_host, references)
-        self.carry = Carry(layout.copied(whole(0)), lanes)
+        no_steps = layout.copied(whole(0))
+        self.carry = Carry(no_steps, lanes)
         # Whether the measurement at the start has been reported.
         self.begun = False
 
     def _on_host(self, leaf: Array) -> np.ndarray:
-        return self.layout.cut(np.asarray(leaf))
+        on_host = np.asarray(leaf)
+        return self.layout.cut(on_host)
 
     @property
     def state(self) -> Carry:
@@ -742,9 +750,11 @@ class Session:
             return []
         exams = {0, self.steps}
         for step in self.exam.steps:
-            if step <= self.steps:
-                next_measured = intervals_in(step, self.eval_every) * self.eval_every
-                exams.add(min(next_measured, self.steps))
+            if step > self.steps:
+                continue
+            intervals = intervals_in(step, self.eval_every)
+            next_measured = intervals * self.eval_every
+            exams.add(min(next_measured, self.steps))
         return sorted(exams)
 
     def examined(self, block: Block, show: Callable[[float], None]) -> Block:

@@ -37,8 +37,11 @@ def chosen(devices: int | str) -> list[Any]:
 
 def named(devices: list[Any]) -> str:
     """Return devices in words: ``2 × gpu: NVIDIA H200``."""
-    kind = f"{devices[0].platform}: {devices[0].device_kind}"
-    return kind if len(devices) == 1 else f"{len(devices)} × {kind}"
+    first, *others = devices
+    kind = f"{first.platform}: {first.device_kind}"
+    if not others:
+        return kind
+    return f"{len(devices)} × {kind}"
 
 
 def worth_saying(devices: list[Any]) -> bool:
@@ -81,23 +84,30 @@ class Layout(NamedTuple):
         used = chosen(devices)[:seeds]
         if len(used) == 1:
             return cls(seeds)
-        return cls(seeds, Mesh(np.asarray(used), ("seeds",)))
+        mesh = Mesh(np.asarray(used), ("seeds",))
+        return cls(seeds, mesh)
 
     @property
     def devices(self) -> list[Any]:
         """The devices that compute."""
-        return chosen(1) if self.mesh is None else list(self.mesh.devices.flat)
+        if self.mesh is None:
+            return chosen(1)
+        return list(self.mesh.devices.flat)
 
     def spread(self, tree: Any) -> Any:
         """Distribute arrays with a leading axis of seeds over the devices."""
         devices = 1 if self.mesh is None else self.mesh.size
         # All devices run the same program, so each has the same number of seeds.
-        number = devices * padded(math.ceil(self.seeds / devices))
+        per_device = padded(math.ceil(self.seeds / devices))
+        number = devices * per_device
         order = np.arange(number) % self.seeds
+        sharding = self._sharding(SEEDS)
 
         def spread_leaf(leaf: Any) -> Any:
-            repeated = leaf if number == self.seeds else np.asarray(leaf)[order]
-            return jax.device_put(repeated, self._sharding(SEEDS))
+            repeated = leaf
+            if number != self.seeds:
+                repeated = np.asarray(leaf)[order]
+            return jax.device_put(repeated, sharding)
 
         return jax.tree.map(spread_leaf, tree)
 
@@ -106,7 +116,9 @@ class Layout(NamedTuple):
         return jax.device_put(tree, self._sharding(EVERYWHERE))
 
     def _sharding(self, spec: PartitionSpec) -> NamedSharding | None:
-        return None if self.mesh is None else NamedSharding(self.mesh, spec)
+        if self.mesh is None:
+            return None
+        return NamedSharding(self.mesh, spec)
 
     def cut(self, tree: Any) -> Any:
         """Drop the repeated seeds of arrays with a leading axis of seeds."""
