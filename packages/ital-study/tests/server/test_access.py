@@ -11,10 +11,9 @@ from argon2 import Type, extract_parameters
 from itsdangerous import URLSafeTimedSerializer
 
 from ital_study import server
-from ital_study.server import _keys
+from ital_study.server import _keys, password_of
 from ital_study.server._guard import RateLimit, is_own_origin
 from ital_study.server._keys import Keys
-from ital_study.server._settings import hash_password
 from ital_study.store import open_store, operations
 from ital_study.store.tables import ALL
 from tests.server.people import (
@@ -178,7 +177,7 @@ def test_a_wrong_password_opens_nothing(client):
 
 def test_the_password_is_kept_as_an_argon2_hash_that_takes_work(sqlite_url, served):
     """The other tests log in with a cheaper hash."""
-    hashed = hash_password(PASSWORD)
+    hashed = password_of({"ITAL_STUDY_PASSWORD": PASSWORD})
     parameters = extract_parameters(hashed)
     assert (parameters.type, parameters.time_cost >= 3, parameters.memory_cost >= 65536) == (
         Type.ID,
