@@ -3,7 +3,6 @@
 Distributions of all items, and scales compared between kinds of robot.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,7 +61,9 @@ def answers_of(answers: "pd.DataFrame | None", steps: "pd.DataFrame") -> "pd.Dat
         return None
     who = steps[["participant", "mode", "teacher"]].drop_duplicates()
     rows = answers.merge(who, on=list(who.columns))
-    return rows if len(rows) else None
+    if not len(rows):
+        return None
+    return rows
 
 
 def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[AnsweredItem]:
@@ -81,10 +82,17 @@ def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[Answered
         by_robot = page.when == "after_robot"
         for cell in cells_of(asked_page, {}):
             rows = answers[answers["item"] == cell.item]
-            if len(rows):
-                # Rows of a scale and options have the id of their question before the dot.
-                item = items[cell.item.partition(".")[0]]
-                yield AnsweredItem(item, cell.item, cell.wording, by_robot, rows)
+            if not len(rows):
+                continue
+            # Rows of a scale and options have the id of their question before the dot.
+            id_of_question = cell.item.partition(".")[0]
+            yield AnsweredItem(
+                item=items[id_of_question],
+                id=cell.item,
+                wording=cell.wording,
+                by_robot=by_robot,
+                rows=rows,
+            )
 
 
 def blocks(
@@ -103,29 +111,32 @@ def blocks(
     """
     if answers is None:
         return []
-    items = list(answered_items(config, answers))
-    distributions = itertools.chain.from_iterable(_distribution(item, names) for item in items)
+    distributions: list[list[str]] = []
+    compared: list[list[str]] = []
+    for item in answered_items(config, answers):
+        distributions += _distribution(item, names)
+        compared += _compared(item, names)
     heads = ["question", "robot", "answers", "distribution"]
-    tables = [report.table(heads, list(distributions), caption="All items")]
-    compared = list(itertools.chain.from_iterable(_compared(item, names) for item in items))
+    tables = [report.table(heads, distributions, caption="All items")]
     if compared:
         heads = ["question", "robots", "first", "second", "n", "difference", "95 % interval", "p"]
-        tables.append(
-            report.table(heads, compared, caption="Scales, by kind of robot", numbers_from=2)
-        )
+        caption = "Scales, by kind of robot"
+        tables.append(report.table(heads, compared, caption=caption, numbers_from=2))
     return [*tables, report.paragraph(NOTE)]
 
 
 def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
     """Yield how an item was answered: a row for every kind of robot, or one in all."""
-    groups = [("", item.rows)]
+    groups = {"": item.rows}
     if item.by_robot:
-        groups = [(name, item.rows[item.rows["learner"] == learner]) for learner, name in names]
-    summary = _SUMMARIES[item.item.kind]
-    for name, rows in groups:
+        by_learner = item.rows["learner"]
+        groups = {name: item.rows[by_learner == learner] for learner, name in names}
+    kind = item.item.kind
+    summary = _SUMMARIES[kind]
+    for name, rows in groups.items():
         values = rows["value"].dropna().to_numpy()
         count = len(values)
-        if item.item.kind == "text":
+        if kind == "text":
             # Texts have no value.
             count = int((rows["label"] != "").sum())
         if count:
@@ -134,18 +145,21 @@ def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Itera
 
 def _shares(item: Item, values: np.ndarray) -> str:
     """Return how often each option or point was chosen; points of a scale may have no label."""
+    labels = KINDS[item.kind].labels(item)
     parts = []
-    for value, label in enumerate(KINDS[item.kind].labels(item), start=1):
+    for value, label in enumerate(labels, start=1):
         count = int((values == value).sum())
-        parts.append(f"{label or value}: {count} ({100 * count / len(values):.0f} %)")
+        percent = 100 * count / len(values)
+        parts.append(f"{label or value}: {count} ({percent:.0f} %)")
     return ", ".join(parts)
 
 
 def _spread(item: Item, values: np.ndarray) -> str:
+    mean = decimals(values.mean(), 1)
     sd = ""
     if len(values) > 1:
         sd = f" ± {decimals(values.std(ddof=1), 1)} (SD)"
-    return f"mean {decimals(values.mean(), 1)}{sd}, from {values.min():g} to {values.max():g}"
+    return f"mean {mean}{sd}, from {values.min():g} to {values.max():g}"
 
 
 _SUMMARIES: dict[str, Callable[[Item, np.ndarray], str]] = {
@@ -161,21 +175,24 @@ def _compared(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[
     """Yield the mean of a scale for each other kind of robot against the last, paired by person."""
     if not item.by_robot or item.item.kind != "likert":
         return
-    means = item.rows.groupby(["participant", "teacher", "learner"])["value"].mean().unstack()
+    by_robot = item.rows.groupby(["participant", "teacher", "learner"])
+    # A row per person, a column per kind of robot.
+    means = by_robot["value"].mean().unstack()
     *others, (second, second_name) = names
     for first, first_name in others:
         if first not in means or second not in means:
             continue
-        # Shape (people, 2): those who answered for both kinds of robot.
+        # Those who answered for both kinds of robot.
         pairs = means[[first, second]].dropna().to_numpy()
         if len(pairs) < 2:
             continue
-        test = statistics.paired(pairs[:, 0], pairs[:, 1])
+        of_first, of_second = pairs.T
+        test = statistics.paired(of_first, of_second)
         yield [
             item.wording,
             f"{first_name} − {second_name}",
-            decimals(pairs[:, 0].mean()),
-            decimals(pairs[:, 1].mean()),
+            decimals(of_first.mean()),
+            decimals(of_second.mean()),
             str(test.n),
             decimals(test.difference),
             f"{decimals(test.low)} … {decimals(test.high)}",

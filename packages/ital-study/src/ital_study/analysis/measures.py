@@ -105,16 +105,28 @@ def measures(steps: int) -> dict[str, Measure]:
         "policy_tv": "policy total variation",
         "policy_gap": "policy gap",
     }
-    outcomes = {
-        f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
-        for name, text in names.items()
-        for when, after in (("first", "1 step"), ("last", f"{steps} steps"))
-    }
-    outcomes["reward"] = Measure(f"Expected reward after {steps} steps", "final reward")
+    many = f"{steps} steps"
+    outcomes = {}
+    for name, text in names.items():
+        outcomes[f"{name}_first"] = _decrease(text, "1 step")
+        outcomes[f"{name}_last"] = _decrease(text, many)
+    outcomes["reward"] = Measure(
+        title=f"Expected reward after {many}",
+        short="final reward",
+    )
     outcomes["reward_gain"] = Measure(
-        f"Gain in expected reward after {steps} steps", "gain in reward"
+        title=f"Gain in expected reward after {many}",
+        short="gain in reward",
     )
     return outcomes
+
+
+def _decrease(text: str, after: str) -> Measure:
+    """Return how the decrease of a distance is shown."""
+    return Measure(
+        title=f"Decrease of the {text} after {after}",
+        short=f"{text}, {after}",
+    )
 
 
 class Analysis(NamedTuple):
@@ -194,13 +206,15 @@ def analyze(
     gone = left_out(config, steps, study.participants)
     outcomes = gone.without(full_outcomes)
     remaining = gone.without(steps)
-    kind = "human" if "human" in teachers else "simulated"
+    kind = "simulated"
+    if "human" in teachers:
+        kind = "human"
     names = list(measures(config.steps))
     return Analysis(
         config=config,
         kind=kind,
         mode=mode,
-        participants={name: _count_participants(remaining, name) for name in teachers},
+        participants=_count_participants(remaining, teachers),
         agreement=agreement_of(remaining),
         outcomes=outcomes,
         summary=summarise(outcomes, names),
@@ -227,32 +241,45 @@ def _all_arms(
 
     config = rules.config
     of_control, paths, replay_error = _replays(config, rules, steps)
-    numbers = sorted(int(number) for number in steps["participant"].unique())
+    numbers = sorted(map(int, steps["participant"].unique()))
     names = dict.fromkeys(["machine", "random", *steps["teacher"]])
-    teachers = [_arms.teacher(name, default=config.beta) for name in names if name != "human"]
-    learners = with_control(config)
-    arms_run = _arms.run(config, numbers, teachers, learners, rules=rules, show=show)
+    names.pop("human", None)
+    teachers = [_arms.teacher(name, default=config.beta) for name in names]
+    arms_run = _arms.run(
+        config,
+        numbers,
+        teachers,
+        with_control(config),
+        rules=rules,
+        show=show,
+    )
     simulated = _arms.table(config, arms_run)
     simulated_paths = _paths_of(arms_run)
+    # The table's own rows come first, then what it lacks.
     lacking = simulated[_lacking(simulated, steps)]
     lacking_paths = simulated_paths[_lacking(simulated_paths, steps)]
-    return (
-        pd.concat([steps, of_control, lacking], ignore_index=True),
-        pd.concat([paths, lacking_paths], ignore_index=True),
-        replay_error,
-    )
+    all_steps = pd.concat([steps, of_control, lacking], ignore_index=True)
+    all_paths = pd.concat([paths, lacking_paths], ignore_index=True)
+    return all_steps, all_paths, replay_error
 
 
-def _count_participants(steps: "pd.DataFrame", teacher: str) -> int:
-    return int(steps[steps["teacher"] == teacher]["participant"].nunique())
+def _count_participants(steps: "pd.DataFrame", teachers: Sequence[str]) -> dict[str, int]:
+    """Count the participants of every teacher."""
+    counts = {}
+    for teacher in teachers:
+        of_teacher = steps[steps["teacher"] == teacher]
+        counts[teacher] = int(of_teacher["participant"].nunique())
+    return counts
 
 
 def _best_rewards(rules: StudyRules) -> dict[str, float]:
     """Return the reward of the true policy by map."""
-    return {
-        map_.name: rules.measures(map_.name, rules.truth(map_.name).target)["reward"]
-        for map_ in rules.config.maps
-    }
+    rewards = {}
+    for map_ in rules.config.maps:
+        truth = rules.truth(map_.name)
+        measured = rules.measures(map_.name, truth.target)
+        rewards[map_.name] = measured["reward"]
+    return rewards
 
 
 def _with_notes_on_arms(notes: list[str], kind: str, replay_error: float) -> list[str]:
@@ -281,10 +308,14 @@ def rows_of_mode(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.Data
     """Return the mode that is meant, its rows, and notes about rows of other modes."""
     modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
-        mode = next((name for name in ("live", "simulated") if name in modes), None)
+        candidates = [name for name in ("live", "simulated") if name in modes]
+        mode = next(iter(candidates), None)
     if mode is None or mode not in modes:
-        present = f"there are {', '.join(modes)}" if modes else "the table is empty"
-        raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {present}")
+        wanted = mode or "live or simulated"
+        present = "the table is empty"
+        if modes:
+            present = f"there are {', '.join(modes)}"
+        raise InputError(f"no steps of mode {wanted} in this study: {present}")
     notes = []
     others = [name for name in modes if name != mode]
     if others:
@@ -308,11 +339,13 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
         InputError: Nobody has finished.
     """
     everyone = steps.groupby(PERSON).ngroups
-    usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
     maps = [map_.name for map_ in config.maps]
-    usable = usable[usable["map"].isin(maps) & (usable["step"] <= config.steps)]
-    rows_per_person = len(maps) * len(config.learners) * config.steps
-    rows = usable[usable.groupby(PERSON)["step"].transform("size") == rows_per_person]
+    is_of_study = steps["learner"].isin(config.learners) & steps["map"].isin(maps)
+    is_counted = steps["step"] <= config.steps
+    usable = steps[steps["usable"] & is_of_study & is_counted]
+    rows_of_person = usable.groupby(PERSON)["step"].transform("size")
+    rows_of_study = len(maps) * len(config.learners) * config.steps
+    rows = usable[rows_of_person == rows_of_study]
     finished = rows.groupby(PERSON).ngroups
     if not finished:
         raise InputError(
@@ -324,8 +357,9 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
             f"{everyone - finished} of {everyone} participants did not finish or are not usable, "
             "and are left out."
         )
-    versions = rows["config"].nunique()
-    if versions > 1 or rows["config"].iloc[0] != config.hash:
+    hashes = rows["config"]
+    versions = hashes.nunique()
+    if versions > 1 or hashes.iloc[0] != config.hash:
         notes.append(
             f"The data come from {versions} version(s) of the configuration, "
             "not only from the one in study.toml."
@@ -354,8 +388,9 @@ def _replays(
         rows = steps[steps["learner"] == learner]
         replayed, lengths = _replay(rules, rows, learner)
         paths.append(lengths)
-        in_order = _in_order_of_replay(rows)
-        error = np.abs(replayed["distance"].to_numpy() - in_order["distance"].to_numpy())
+        stored_distance = _in_order_of_replay(rows)["distance"].to_numpy()
+        replayed_distance = replayed["distance"].to_numpy()
+        error = np.abs(replayed_distance - stored_distance)
         errors.append(float(error.max()))
         by_people = rows[rows["teacher"] == "human"]
         if learner == AWARE and len(by_people):
@@ -386,22 +421,31 @@ def _replay(
     taught = []
     for _, own in robots_taught:
         first = own.iloc[0]
-        taught.append(_arms.Taught(int(first["participant"]), first["map"], own["choice"].tolist()))
+        of_robot = _arms.Taught(
+            number=int(first["participant"]),
+            map=first["map"],
+            choices=own["choice"].tolist(),
+        )
+        taught.append(of_robot)
     replayed = _arms.replay(rules, taught, learner)
+    columns: dict[str, Any] = {"learner": learner}
     # Measures have axes robot and step, and begin before the first step.
-    after = {name: values[:, 1:].ravel() for name, values in replayed.measures.items()}
-    before = {
-        f"{name}_before": values[:, :-1].ravel() for name, values in replayed.measures.items()
-    }
-    paths = _paths(rows[rows["step"] == 1], learner, replayed.length)
-    return rows.assign(learner=learner, **after, **before), paths
+    for name, values in replayed.measures.items():
+        columns[name] = values[:, 1:].ravel()
+        columns[f"{name}_before"] = values[:, :-1].ravel()
+    heads = rows[rows["step"] == 1]
+    paths = _paths(heads, learner, replayed.length)
+    return rows.assign(**columns), paths
 
 
 def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
     """Return the path length of each robot: the sum of its step lengths."""
-    start = heads["distance_before"].to_numpy()
-    robots = heads[["teacher", "map", "participant"]].reset_index(drop=True)
-    return robots.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
+    robots_taught = heads[["teacher", "map", "participant"]].reset_index(drop=True)
+    return robots_taught.assign(
+        learner=learner,
+        path=length.sum(axis=-1, dtype=float),
+        start=heads["distance_before"].to_numpy(),
+    )
 
 
 def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
@@ -412,37 +456,41 @@ def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
     import pandas as pd
 
     is_new_teacher = ~simulated["teacher"].isin(steps["teacher"])
+    is_control = simulated["learner"] == MATCHED
     people = pd.MultiIndex.from_frame(steps[PERSON])
-    took_part = pd.MultiIndex.from_frame(simulated[PERSON]).isin(people)
-    return is_new_teacher | ((simulated["learner"] == MATCHED) & took_part)
+    simulated_people = pd.MultiIndex.from_frame(simulated[PERSON])
+    took_part = simulated_people.isin(people)
+    return is_new_teacher | (is_control & took_part)
 
 
 def _paths_of(run: _arms.ArmsRun) -> "pd.DataFrame":
     """Return the path length of every robot of a run."""
     import pandas as pd
 
-    rows = [
-        (teacher, map_name, number, learner)
-        for (teacher, learner), number, map_name in itertools.product(
-            run.arms, run.numbers, run.maps
-        )
-    ]
+    rows = []
+    for (teacher, learner), number, map_name in itertools.product(run.arms, run.numbers, run.maps):
+        rows.append((teacher, map_name, number, learner))
     table = pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner"])
     # Axes participant, map, arm; rows of the table begin with the arm.
     path = run.trace.length.sum(axis=-1, dtype=float)
     start = run.measures["distance"][..., 0]
     return table.assign(
-        path=np.moveaxis(path, -1, 0).ravel(), start=np.moveaxis(start, -1, 0).ravel()
+        path=np.moveaxis(path, -1, 0).ravel(),
+        start=np.moveaxis(start, -1, 0).ravel(),
     )
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
     """Return how often participants chose the machine's pick, by teacher and learner."""
-    same = steps.assign(same=steps["choice"] == steps["machine_choice"])
-    shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
-    return {
-        (row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")
-    }
+    is_same = steps["choice"] == steps["machine_choice"]
+    by_arm = steps.assign(same=is_same).groupby(["teacher", "learner"])
+    shares = by_arm["same"].mean().reset_index()
+    agreement = {}
+    for row in shares.to_dict("records"):
+        teacher = row["teacher"]
+        learner = row["learner"]
+        agreement[teacher, learner] = float(row["same"])
+    return agreement
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
@@ -453,19 +501,24 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     key = [*ARM_AND_MAP, "participant"]
-    first = steps[steps["step"] == 1].set_index(key)
-    last = steps[steps["step"] == config.steps].set_index(key).loc[first.index]
-    first = first.assign(**_from_one_start(first))
+    is_first = steps["step"] == 1
+    is_last = steps["step"] == config.steps
+    # A row per robot taught; both tables have the same order.
+    first = steps[is_first].set_index(key)
+    last = steps[is_last].set_index(key).loc[first.index]
+    start = first.assign(**_from_one_start(first))
     learned = {}
     for name in ("distance", "policy_tv", "policy_gap"):
-        before = first[f"{name}_before"]
+        before = start[f"{name}_before"]
         learned[f"{name}_first"] = before - first[name]
         learned[f"{name}_last"] = before - last[name]
-    learned["reward"] = last["reward"]
-    learned["reward_gain"] = last["reward"] - first["reward_before"]
+    reward = last["reward"]
+    learned["reward"] = reward
+    learned["reward_gain"] = reward - start["reward_before"]
     per_map = pd.DataFrame(learned).reset_index()
     by_robot = per_map.groupby(["teacher", "learner", "participant"], sort=False)
-    over_maps = by_robot.mean(numeric_only=True).reset_index().assign(map=ALL_MAPS)
+    over_maps = by_robot.mean(numeric_only=True).reset_index()
+    over_maps = over_maps.assign(map=ALL_MAPS)
     table = pd.concat([per_map, over_maps], ignore_index=True)
     return table[[*key, *learned]]
 
@@ -476,26 +529,33 @@ def _from_one_start(first: "pd.DataFrame") -> "dict[str, pd.Series]":
     Robots that keep a belief begin with the mean of their prior, which is nearer to the truth than
     w⁰. Differences between robots are to say how near they came, not where they began.
     """
-    believes = first.index.get_level_values("learner").isin(
-        [name for name, kind in KINDS.items() if kind.believes]
-    )
+    kinds_that_believe = [name for name, kind in KINDS.items() if kind.believes]
+    believes = first.index.get_level_values("learner").isin(kinds_that_believe)
     if believes.all() or not believes.any():
         return {}
     columns = [f"{name}_before" for name in MEASURES]
     # w⁰ follows from participant and map, whoever teaches.
     at_start = first[~believes].groupby(["map", "participant"])[columns].first()
     own_start = first[believes].reset_index()[["map", "participant"]]
-    found = at_start.reindex(own_start.apply(tuple, axis=1)).to_numpy()
+    maps_and_people = own_start.apply(tuple, axis=1)
+    found = at_start.reindex(maps_and_people).to_numpy()
     replaced = first[columns].copy()
-    replaced.loc[believes] = np.where(np.isnan(found), replaced.loc[believes], found)
+    own = replaced.loc[believes]
+    # Where nobody taught a robot that began at w⁰, the own start stays.
+    replaced.loc[believes] = np.where(np.isnan(found), own, found)
     return {name: replaced[name] for name in columns}
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """Return mean, deviation, standard error and n of every outcome, per map and over maps."""
-    long = outcomes.melt([*ARM_AND_MAP, "participant"], list(names), "outcome", "value")
-    grouped = long.groupby([*ARM_AND_MAP, "outcome"], sort=False)["value"]
-    table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()
+    long = outcomes.melt(
+        id_vars=[*ARM_AND_MAP, "participant"],
+        value_vars=list(names),
+        var_name="outcome",
+        value_name="value",
+    )
+    values = long.groupby([*ARM_AND_MAP, "outcome"], sort=False)["value"]
+    table = values.agg(["mean", "std", "sem", "count"]).reset_index()
     return table.rename(columns={"std": "sd", "count": "n"})
 
 
@@ -505,15 +565,21 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     First, for every teacher, its robots with each other and with the control. Then the robots that
     read the choice, of every teacher, with those of the machine and the random teacher.
     """
-    pairs = []
-    for teacher in teachers:
-        pairs += [((teacher, first), (teacher, second)) for first, second in CONTRASTS]
+    pairs: list[tuple[Arm, Arm]] = []
+    for teacher, (first, second) in itertools.product(teachers, CONTRASTS):
+        one = (teacher, first)
+        other = (teacher, second)
+        pairs.append((one, other))
     order = teachers_in_order(teachers)
     for learner, teacher in itertools.product((AWARE, ADAPTIVE, AWARE_POSTERIOR), order):
-        later_teachers = order[order.index(teacher) + 1 :]
+        place = order.index(teacher)
+        later_teachers = order[place + 1 :]
         for reference in ("machine", "random"):
-            if reference in later_teachers:
-                pairs.append(((teacher, learner), (reference, learner)))
+            if reference not in later_teachers:
+                continue
+            one = (teacher, learner)
+            other = (reference, learner)
+            pairs.append((one, other))
     return pairs
 
 
@@ -527,15 +593,16 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    of_arm = {}
+    for key, own in outcomes.groupby(["teacher", "learner"]):
+        of_arm[key] = own.set_index(["map", "participant"])[list(names)]
+    teachers = list(dict.fromkeys(outcomes["teacher"]))
     maps = list(dict.fromkeys(outcomes["map"]))
-    of_arm = {
-        key: rows.set_index(["map", "participant"])[list(names)]
-        for key, rows in outcomes.groupby(["teacher", "learner"])
-    }
     rows = []
-    for first, second in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
+    for first, second in contrasts(teachers):
         if first not in of_arm or second not in of_arm:
             continue
+        # A row per map and participant of both arms; the second arm's columns end in "|".
         pairs = of_arm[first].join(of_arm[second].add_suffix("|"), how="inner")
         maps_of_both = pairs.index.unique(level="map")
         arms = dict(zip(ARMS, (*first, *second), strict=True))
@@ -545,16 +612,25 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
                 if map_name not in maps_of_both:
                     continue
                 of_map = pairs.xs(map_name, level="map")
-                tested = _tested(of_map[name].to_numpy(), of_map[f"{name}|"].to_numpy())
-                family.append({**arms, "outcome": name, "map": map_name, **tested})
+                of_first = of_map[name].to_numpy()
+                of_second = of_map[f"{name}|"].to_numpy()
+                test = {
+                    **arms,
+                    "outcome": name,
+                    "map": map_name,
+                    **_tested(of_first, of_second),
+                }
+                family.append(test)
             rows += _adjusted(family)
-    return pd.DataFrame(rows, columns=[*ARMS, "outcome", "map", *TESTED, "p_holm", "stars"])
+    columns = [*ARMS, "outcome", "map", *TESTED, "p_holm", "stars"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _tested(first: np.ndarray, second: np.ndarray) -> dict[str, float | int]:
     """Return the columns of a paired test, and Wilcoxon's p beside it."""
     columns = statistics.paired(first, second)._asdict()
-    columns |= {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
+    columns["mean_first"] = float(first.mean())
+    columns["mean_second"] = float(second.mean())
     columns["wilcoxon_p"] = statistics.wilcoxon(first, second)
     return {name: columns[name] for name in TESTED}
 
@@ -565,8 +641,14 @@ def _adjusted(family: list[dict[str, Any]]) -> list[dict[str, Any]]:
     adjusted = iter(statistics.holm(np.array(p_of_maps)))
     rows = []
     for row in family:
-        p_holm = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
-        rows.append({**row, "p_holm": p_holm, "stars": statistics.stars(p_holm)})
+        p_holm = row["p"]
+        if row["map"] != ALL_MAPS:
+            p_holm = float(next(adjusted))
+        of_family = {
+            "p_holm": p_holm,
+            "stars": statistics.stars(p_holm),
+        }
+        rows.append(row | of_family)
     return rows
 
 
@@ -578,11 +660,14 @@ def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     first = steps[steps["step"] == 1]
-    start = first.assign(step=0, **{name: first[f"{name}_before"] for name in MEASURES})
+    before = {name: first[f"{name}_before"] for name in MEASURES}
+    start = first.assign(step=0, **before)
     long = pd.concat([start, steps], ignore_index=True)
     key = [*ARM_AND_MAP, "step"]
     grouped = long.groupby(key, sort=False)[list(MEASURES)]
-    table = pd.concat([grouped.mean(), grouped.sem().add_suffix("_sem")], axis=1)
+    means = grouped.mean()
+    errors = grouped.sem().add_suffix("_sem")
+    table = pd.concat([means, errors], axis=1)
     table = table.assign(n=grouped.size()).reset_index()
     return table.sort_values(key, kind="stable", ignore_index=True)
 
@@ -606,10 +691,13 @@ def teachers_in_order(names: Sequence[str]) -> list[str]:
 
     People first, then the machine, then Boltzmann teachers, then the random one.
     """
-    ranks = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
+    kinds = ["human", "machine", "boltzmann", "random"]
 
     def rank(name: str) -> tuple[int, str]:
-        return ranks.get(name.partition(":")[0], len(ranks)), name
+        kind = name.partition(":")[0]
+        if kind not in kinds:
+            return len(kinds), name
+        return kinds.index(kind), name
 
     return sorted(dict.fromkeys(names), key=rank)
 
@@ -623,9 +711,5 @@ def with_control(config: Config) -> tuple[str, ...]:
 
 def compared_robots(config: Config) -> list[tuple[str, str]]:
     """Return the pairs of a study's robots that its report compares, the main one first."""
-    robots_of_study = config.learners
-    return [
-        (first, second)
-        for first, second in CONTRASTS
-        if first in robots_of_study and second in robots_of_study
-    ]
+    robots_of_study = set(config.learners)
+    return [pair for pair in CONTRASTS if robots_of_study.issuperset(pair)]

@@ -31,7 +31,12 @@ LARGEST = 1e12
 RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
-def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
+def power_of(
+    n: int,
+    effect: float,
+    alpha: float = 0.05,
+    tests: int = 1,
+) -> float:
     """Return the power of a two-sided paired t-test of n participants.
 
     The effect is d = mean difference / its deviation.
@@ -51,21 +56,35 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
     scale = math.sqrt(n - 1)
 
     def found(deviation: float) -> float:
-        chance = special.ndtr(away - limit * deviation) + special.ndtr(-away - limit * deviation)
-        return float(chance * stats.chi.pdf(deviation * scale, n - 1) * scale)
+        """Return the chance that the test finds the effect, times the density of the deviation."""
+        on_this_side = special.ndtr(away - limit * deviation)
+        on_the_other = special.ndtr(-away - limit * deviation)
+        chance = on_this_side + on_the_other
+        density = stats.chi.pdf(deviation * scale, n - 1)
+        return float(chance * density * scale)
 
     low = stats.chi.ppf(NEVER, n - 1) / scale
     high = stats.chi.isf(NEVER, n - 1) / scale
     # With few people the critical value t is large. Then the integrand falls from 1 to 0 in a
     # narrow place, within a few 1/t of S = d√n / t, which the integration must not overlook.
-    turns = ((away + z) / limit for z in (-8, -2, 0, 2, 8))
+    turns = [(away + z) / limit for z in (-8, -2, 0, 2, 8)]
     points = [turn for turn in turns if low < turn < high]
-    power, _ = integrate.quad(found, low, high, points=points, epsabs=1e-12, limit=200)
+    power, _ = integrate.quad(
+        found,
+        low,
+        high,
+        points=points,
+        epsabs=1e-12,
+        limit=200,
+    )
     return min(float(power), 1.0)
 
 
 def participants_needed(
-    effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1
+    effect: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
 ) -> int:
     """Return the smallest number of participants that finds the effect with the given power."""
     check(power=power, alpha=alpha, tests=tests)
@@ -80,12 +99,18 @@ def participants_needed(
     return _smallest(lambda n: enough(n) >= power, 2, MOST)
 
 
-def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> float:
+def smallest_effect(
+    n: int,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
+) -> float:
     """Return the smallest d that n participants find with the given power."""
     check(power=power, alpha=alpha, tests=tests)
     if n < 2:
         raise InputError(f"a paired test needs at least two participants, not {n}")
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while power_of(n, high, alpha, tests) < power:
         if high > LARGEST:
             level = f"at a level of {alpha / tests:g}"
@@ -114,7 +139,12 @@ def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def share_found(
-    differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0
+    differences: np.ndarray,
+    n: int,
+    alpha: float = 0.05,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> float:
     """Return the share of studies of n people that find every map's difference, Holm over maps.
 
@@ -124,16 +154,23 @@ def share_found(
     from scipy import stats
 
     rng = np.random.default_rng(seed)
+    people = rng.integers(0, len(differences), (resamples, n))
     # Shape (resamples, n, maps).
-    drawn = differences[rng.integers(0, len(differences), (resamples, n))]
+    drawn = differences[people]
+    mean = drawn.mean(axis=1)
     spread = drawn.std(axis=1, ddof=1)
-    t = drawn.mean(axis=1) / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
-    p = statistics.holm(2 * stats.t.sf(np.abs(t), n - 1))
-    return float((p <= alpha).all(axis=1).mean())
+    # Without any spread there is no test: t is 0.
+    t = mean / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
+    p = 2 * stats.t.sf(np.abs(t), n - 1)
+    is_found = statistics.holm(p) <= alpha
+    return float(is_found.all(axis=1).mean())
 
 
 def needed_for_all_maps(
-    differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
+    differences: np.ndarray,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    most: int = 400,
 ) -> int | None:
     """Return the smallest number of participants for which all maps are significant.
 
@@ -174,34 +211,58 @@ def simulated_effects(  # noqa: PLR0913
         raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
     arms_run = arms.run(config, pool, teachers, (robot, against), show=show)
     outcomes = measures.outcomes_of(config, arms.table(config, arms_run))
-    outcomes = outcomes[outcomes["map"] != measures.ALL_MAPS]
+    per_map = outcomes[outcomes["map"] != measures.ALL_MAPS]
     rows = []
     for teacher in teachers:
-        of_teacher = outcomes[outcomes["teacher"] == teacher.name]
-        wide = of_teacher.pivot_table(
-            index="participant", columns=["learner", "map"], values=outcome, sort=False
-        )
-        # Shape (participants, maps).
-        differences = (wide[robot] - wide[against]).to_numpy()
+        of_teacher = per_map[per_map["teacher"] == teacher.name]
+        differences = _differences(of_teacher, outcome, robot, against)
         effect = _effect(differences.mean(axis=1))
         effects_of_maps = [_effect(of_map) for of_map in differences.T]
-        arm = arms_run.arms.index((teacher.name, robot))
-        agrees = arms_run.trace.choice[:, :, arm] == arms_run.trace.machine_choice[:, :, arm]
-        rows.append(
-            {
-                "teacher": teacher.name,
-                "agrees": float(agrees.mean()),
-                "difference": float(differences.mean()),
-                "d": effect,
-                "smallest_d": min(effects_of_maps, key=abs),
-                "needed": _needed(effect, power, alpha),
-                "needed_all_maps": needed_for_all_maps(differences, power, alpha),
-            }
-        )
-    return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})
+        row = {
+            "teacher": teacher.name,
+            "agrees": _agreement(arms_run, (teacher.name, robot)),
+            "difference": float(differences.mean()),
+            "d": effect,
+            "smallest_d": min(effects_of_maps, key=abs),
+            "needed": _needed(effect, power, alpha),
+            "needed_all_maps": needed_for_all_maps(differences, power, alpha),
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.astype({"needed": "Int64", "needed_all_maps": "Int64"})
 
 
-def check_comparison(config: Config, outcome: str, robot: str, against: str) -> None:
+def _differences(
+    outcomes: "pd.DataFrame",
+    outcome: str,
+    robot: str,
+    against: str,
+) -> np.ndarray:
+    """Return the differences of two robots by participant and map."""
+    wide = outcomes.pivot_table(
+        index="participant",
+        columns=["learner", "map"],
+        values=outcome,
+        sort=False,
+    )
+    return (wide[robot] - wide[against]).to_numpy()
+
+
+def _agreement(arms_run: arms.ArmsRun, arm: tuple[str, str]) -> float:
+    """Return how often the teacher of an arm chose the machine's pick."""
+    index = arms_run.arms.index(arm)
+    trace = arms_run.trace
+    choice = trace.choice[:, :, index]
+    machine_choice = trace.machine_choice[:, :, index]
+    return float((choice == machine_choice).mean())
+
+
+def check_comparison(
+    config: Config,
+    outcome: str,
+    robot: str,
+    against: str,
+) -> None:
     """Raise for an outcome or robots that cannot be compared.
 
     Args:
@@ -214,17 +275,20 @@ def check_comparison(config: Config, outcome: str, robot: str, against: str) -> 
         InputError: One of them is unknown, or they cannot be compared.
     """
     outcomes = measures.measures(config.steps)
-    if outcome not in outcomes:
-        raise InputError(f"outcome must be one of {', '.join(outcomes)}, not {outcome!r}")
-    if robot not in KINDS:
-        raise InputError(f"robot must be one of {', '.join(KINDS)}, not {robot!r}")
     others = [name for name in (*KINDS, arms.MATCHED) if name != robot]
-    if against not in others:
-        raise InputError(f"against must be one of {', '.join(others)}, not {against!r}")
+    _check_among("outcome", outcome, list(outcomes))
+    _check_among("robot", robot, list(KINDS))
+    _check_among("against", against, others)
     if robot != AWARE and against == arms.MATCHED:
         raise InputError(
             f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware"
         )
+
+
+def _check_among(what: str, name: str, allowed: Sequence[str]) -> None:
+    if name not in allowed:
+        listed = ", ".join(allowed)
+        raise InputError(f"{what} must be one of {listed}, not {name!r}")
 
 
 def _effect(differences: np.ndarray) -> float:

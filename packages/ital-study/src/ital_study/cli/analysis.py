@@ -382,7 +382,8 @@ def _power_of_simulated(
     values = [str(rho) for rho in _power.RATIONALITIES]
     if rationality is not None:
         values = rationality.split(",")
-    names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
+    boltzmann = [f"boltzmann:{value.strip()}" for value in values]
+    names = ["random", *boltzmann, "machine"]
     teachers = [arms.teacher(name, default=study.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
         table = _power.simulated_effects(
@@ -403,7 +404,13 @@ def _power_of_simulated(
         f"{outcome}, {robot} against {against}; "
         f"participants needed for power {chance:g}, α = {alpha:g}:"
     )
+    _print_needed(table)
+
+
+def _print_needed(table: "pd.DataFrame") -> None:
+    """Print how many participants are needed, a row per teacher."""
     # A number that is missing lies beyond those that were tried.
     for name in ("needed", "needed_all_maps"):
-        table[name] = table[name].map(str).where(table[name].notna(), "more")
+        numbers = table[name]
+        table[name] = numbers.map(str).where(numbers.notna(), "more")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))

@@ -226,17 +226,19 @@ def wrong_numbers(config: Config) -> list[str]:
         words |= {word: number for number, word in enumerate(number_words, start=2)}
     number = rf"\d+|{'|'.join(words)}"
     wrong = []
-    for (key, text), (noun, pattern) in itertools.product(
-        texts_of(config.as_dict()), NOUNS.items()
-    ):
+    texts = texts_of(config.as_dict())
+    for (key, text), (noun, pattern) in itertools.product(texts, NOUNS.items()):
+        allowed = fitting[noun]
         # A word may stand between the number and the noun: "30 more steps".
         counted = rf"\b({number})\s+(?:\w+\s+)?({pattern})\b"
         for match in re.finditer(counted, text, re.IGNORECASE):
-            stated = words.get(match[1].lower()) or int(match[1])
-            if stated != 1 and stated not in fitting[noun]:
-                phrase = " ".join(match[0].split())
-                right = " or ".join(map(str, sorted(fitting[noun])))
-                wrong.append(f"{key} says {phrase!r}, but the study has {right}")
+            written = match[1].lower()
+            stated = words.get(written) or int(written)
+            if stated == 1 or stated in allowed:
+                continue
+            phrase = " ".join(match[0].split())
+            right = " or ".join(map(str, sorted(allowed)))
+            wrong.append(f"{key} says {phrase!r}, but the study has {right}")
     return wrong
 
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ital.errors import InputError
 from ital.tools.files import check_writable
 from ital_study.cli.serve import DATABASE, FILE, FOLDER, database_of, open_source, say
+
+if TYPE_CHECKING:
+    from ital_study.store import Store
+    from ital_study.store.records import Participant
 
 
 def register(study: typer.Typer) -> None:
@@ -46,38 +50,62 @@ def find(
     if export is not None:
         check_writable(export)
     with open_source(database_of(folder, database)) as store:
-        from ital_study.server import look_up, nobody_found, person_lines, secret_of
-        from ital_study.store import operations
-        from ital_study.store.export import export_person
-
-        secret = secret_of(store.key_file)
-        if who == "-":
-            who = typer.prompt("Who", err=True, hide_input=True)
-        found = look_up(store, secret, who)
-        if not found:
-            raise InputError(nobody_found(store, who))
-        for person in found:
-            print("\n".join(person_lines(person)))
-        if not delete and export is None:
+        found = _found(store, who)
+        if delete:
+            participant = _only_participant(store, found, "--delete")
+        elif export is not None:
+            participant = _only_participant(store, found, "--export")
+        else:
             return
-        number = _only_number(found, "--delete" if delete else "--export")
-        with store.reading() as connection:
-            participant = operations.find(connection, number=number)
-        if participant is None:
-            raise InputError(f"participant {number} has been deleted already")
         if export is not None:
+            from ital_study.store.export import export_person
+
             for file in export_person(store, export, participant):
                 print(file)
-        if not delete:
-            return
-        if not yes:
-            typer.confirm(
-                f"Delete everything that participant {number} did? This cannot be undone",
-                abort=True,
-                err=True,
-            )
-        store.erase(participant, "researcher")
-        say(f"participant {number} is deleted")
+        if delete:
+            _delete(store, participant, confirm=not yes)
+
+
+def _found(store: "Store", who: str) -> list[dict[str, Any]]:
+    """Find the participants that are meant, and print what is known of them."""
+    from ital_study.server import look_up, nobody_found, person_lines, secret_of
+
+    secret = secret_of(store.key_file)
+    if who == "-":
+        who = typer.prompt("Who", err=True, hide_input=True)
+    found = look_up(store, secret, who)
+    if not found:
+        raise InputError(nobody_found(store, who))
+    for person in found:
+        print("\n".join(person_lines(person)))
+    return found
+
+
+def _only_participant(
+    store: "Store", found: Sequence[Mapping[str, Any]], option: str
+) -> "Participant":
+    """Return the participant whom an option is about; raise if it may be several, or nobody."""
+    from ital_study.store import operations
+
+    number = _only_number(found, option)
+    with store.reading() as connection:
+        participant = operations.find(connection, number=number)
+    if participant is None:
+        raise InputError(f"participant {number} has been deleted already")
+    return participant
+
+
+def _delete(store: "Store", participant: "Participant", *, confirm: bool) -> None:
+    """Delete a participant, once the researcher has confirmed it."""
+    number = participant.number
+    if confirm:
+        typer.confirm(
+            f"Delete everything that participant {number} did? This cannot be undone",
+            abort=True,
+            err=True,
+        )
+    store.erase(participant, "researcher")
+    say(f"participant {number} is deleted")
 
 
 def _only_number(found: Sequence[Mapping[str, Any]], option: str) -> int:

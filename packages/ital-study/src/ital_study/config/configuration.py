@@ -202,7 +202,9 @@ class Config:
     @property
     def values(self) -> tuple[float, float]:
         """The least and the largest value of a cell."""
-        cells = [cell for each in self.all_maps for cell in each.cells]
+        cells: list[float] = []
+        for each in self.all_maps:
+            cells += each.cells
         return min(cells), max(cells)
 
     def given_fields(self) -> dict[str, Any]:
@@ -256,7 +258,8 @@ class Config:
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the content; it does not depend on the layout of the file."""
-        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
+        content = json.dumps(self.as_dict(), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content as plain lists, dictionaries, text and numbers.

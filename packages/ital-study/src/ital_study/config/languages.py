@@ -102,7 +102,8 @@ def check_words(language: str, own: Any, name: str) -> dict[str, str]:
             )
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"{name}.{key} must be a text")
-        unknown = set(_FIELD.findall(word)) - set(_FIELD.findall(english[key]))
+        allowed = set(_FIELD.findall(english[key]))
+        unknown = set(_FIELD.findall(word)) - allowed
         if unknown:
             raise InputError(f"{name}.{key} has the unknown field {min(unknown)}")
     available = words(language, own)
@@ -129,7 +130,8 @@ def best(wishes: str, languages: tuple[str, ...]) -> str:
     for wish in wishes.split(","):
         tag = wish.strip().lower()
         # Somebody who wishes for de-AT can read de.
-        for accepted in (tag, tag.partition("-")[0]):
+        without_region = tag.partition("-")[0]
+        for accepted in (tag, without_region):
             if accepted in by_tag:
                 return by_tag[accepted]
     return languages[0]

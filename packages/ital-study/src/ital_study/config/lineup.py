@@ -83,10 +83,16 @@ KINDS = {
     AWARE: RobotKind("ITAL", _aware, "asks why its teacher chose this arrow"),
     ADAPTIVE: RobotKind("ITAL adaptive", _adaptive, "finds out whether its teacher helps"),
     POSTERIOR: RobotKind(
-        "Posterior", _posterior, "keeps a belief, from all arrows of each step", believes=True
+        label="Posterior",
+        core_learner=_posterior,
+        about="keeps a belief, from all arrows of each step",
+        believes=True,
     ),
     AWARE_POSTERIOR: RobotKind(
-        "ITAL posterior", _aware_posterior, "keeps a belief, from arrows and choices", believes=True
+        label="ITAL posterior",
+        core_learner=_aware_posterior,
+        about="keeps a belief, from arrows and choices",
+        believes=True,
     ),
 }
 LEARNERS = (NAIVE, AWARE)  # of a study that names no robots
@@ -146,11 +152,15 @@ def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
     """
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
-    # Sorting keeps the order of equals, and so the order of orders in published data.
     def repeats(pattern: tuple[str, ...]) -> int:
         return sum(first == second for first, second in itertools.pairwise(pattern))
 
-    return tuple("-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats))
+    # Sorting keeps the order of equals, and so the order of orders in published data.
+    listed = []
+    for pattern in sorted(patterns, key=repeats):
+        firsts_of_maps = itertools.islice(itertools.cycle(pattern), maps)
+        listed.append("-".join(firsts_of_maps))
+    return tuple(listed)
 
 
 def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
@@ -166,7 +176,8 @@ def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tu
     Returns:
         The learners, beginning with the one that the order names; the others follow in turn.
     """
-    first = learners.index(first_robots(order)[map_index])
+    named = first_robots(order)[map_index]
+    first = learners.index(named)
     return (*learners[first:], *learners[:first])
 
 
@@ -190,7 +201,9 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
 
 
 def firsts(
-    counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS
+    counted: Mapping[str, int],
+    maps: int,
+    learners: Sequence[str] = LEARNERS,
 ) -> list[dict[str, int]]:
     """Count how often each learner came first on each map.
 
@@ -209,7 +222,11 @@ def firsts(
     return table
 
 
-def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
+def next_order(
+    counted: Mapping[str, int],
+    maps: int,
+    learners: tuple[str, ...] = LEARNERS,
+) -> str:
     """Choose the order that balances best.
 
     On every map the learner that was first least often, then the rarest order.

@@ -129,21 +129,27 @@ def questionnaires_of(table: TomlTable) -> tuple[Questionnaire, ...]:
     """Read ``[[questionnaires]]``; none if there are none."""
     if "questionnaires" not in table.content:
         return ()
-    pages = tuple(_questionnaire(each) for each in table.sections("questionnaires", Questionnaire))
+    tables = table.sections("questionnaires", Questionnaire)
+    pages = tuple(map(_questionnaire, tables))
+    items: list[Item] = []
+    for page in pages:
+        items += page.items
     _check_ids_differ("questionnaires", [page.id for page in pages])
-    _check_ids_differ("questions", [item.id for page in pages for item in page.items])
+    _check_ids_differ("questions", [item.id for item in items])
     return pages
 
 
 def _questionnaire(table: TomlTable) -> Questionnaire:
     """Read a page of questions."""
-    return Questionnaire(
+    page = Questionnaire(
         id=table.slug("id"),
         when=table.one_of("when", tuple(WHEN)),
         title=table.text("title", most=200),
-        items=tuple(_item(each) for each in table.sections("items", Item)),
-        text=table.text("text") if "text" in table.content else None,
+        items=tuple(map(_item, table.sections("items", Item))),
     )
+    if "text" not in table.content:
+        return page
+    return dataclasses.replace(page, text=table.text("text"))
 
 
 def _item(table: TomlTable) -> Item:
@@ -151,23 +157,30 @@ def _item(table: TomlTable) -> Item:
     kind = table.one_of("kind", tuple(KEYS))
     _check_keys(table, kind)
     item = Item(
-        table.slug("id"), kind, table.text("question", most=2000), table.yes_or_no("required")
+        id=table.slug("id"),
+        kind=kind,
+        question=table.text("question", most=2000),
+        required=table.yes_or_no("required"),
     )
     own: dict[str, Any] = {}
     for key in KEYS[kind]:
-        own[key] = _READ[key](table) if key in table.content else LEFT_OUT[key]
+        if key in table.content:
+            own[key] = _READ[key](table)
+        else:
+            own[key] = LEFT_OUT[key]
     return dataclasses.replace(item, **own)
 
 
 def _check_keys(table: TomlTable, kind: str) -> None:
     """Raise for keys of another kind, and for keys that are missing."""
     own_keys = KEYS[kind]
-    keys_of_others = {key for keys in KEYS.values() for key in keys} - set(own_keys)
+    keys_of_kinds = set().union(*KEYS.values())
+    keys_of_others = keys_of_kinds - set(own_keys)
     for key in table.content:
         if key in keys_of_others:
+            allowed = ", ".join(own_keys)
             raise InputError(
-                f"{table.prefix}{key} does not belong to kind {kind!r}: "
-                f"its own keys are {', '.join(own_keys)}"
+                f"{table.prefix}{key} does not belong to kind {kind!r}: its own keys are {allowed}"
             )
     for key in own_keys:
         if key not in table.content and key not in LEFT_OUT:
@@ -177,31 +190,37 @@ def _check_keys(table: TomlTable, kind: str) -> None:
 def _lines(table: TomlTable, key: str, least: int, most: int) -> tuple[str, ...]:
     """Read a list of short texts."""
     value = table.get(key)
-    fits = isinstance(value, list) and least <= len(value) <= most
-    if not fits or not all(map(_is_line, value)):
+    has_fitting_length = isinstance(value, list) and least <= len(value) <= most
+    if not has_fitting_length or not all(map(_is_line, value)):
         raise InputError(f"{table.prefix}{key} must be a list of {least} to {most} texts")
     return tuple(line.strip() for line in value)
 
 
 def _is_line(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value.strip()) <= 1000
+    if not isinstance(value, str):
+        return False
+    return 0 < len(value.strip()) <= 1000
 
 
 def _scale_rows(table: TomlTable) -> tuple[ScaleRow, ...]:
     """Read statements that are judged on a scale."""
-    rows = tuple(
-        ScaleRow(row.slug("id"), row.text("text", most=1000))
-        for row in table.sections("rows", ScaleRow)
-    )
+    rows = tuple(map(_scale_row, table.sections("rows", ScaleRow)))
     _check_ids_differ(f"{table.prefix}rows", [row.id for row in rows])
     return rows
+
+
+def _scale_row(table: TomlTable) -> ScaleRow:
+    return ScaleRow(
+        id=table.slug("id"),
+        text=table.text("text", most=1000),
+    )
 
 
 def _scale(table: TomlTable) -> tuple[str, ...]:
     """Read labels of the points; both ends have one."""
     value = table.get("scale")
-    fits = isinstance(value, list) and 2 <= len(value) <= 11
-    if not fits or not _are_labels(value):
+    has_fitting_length = isinstance(value, list) and 2 <= len(value) <= 11
+    if not has_fitting_length or not _are_labels(value):
         raise InputError(
             f"{table.prefix}scale must be a list of 2 to 11 labels, "
             'not empty at both ends ("": no label)'
@@ -254,28 +273,26 @@ def translations_of(
     tables = []
     if table.content.get("questionnaires"):
         tables = table.sections("questionnaires", TranslatedQuestionnaire)
-    _check_same(
-        f"{table.prefix}questionnaires",
-        [page.slug("id") for page in tables],
-        [page.id for page in first],
-    )
+    ids = [page.slug("id") for page in tables]
+    first_ids = [page.id for page in first]
+    _check_same(f"{table.prefix}questionnaires", ids, first_ids)
     return tuple(map(_translation_of_page, tables, first))
 
 
 def _translation_of_page(table: TomlTable, first: Questionnaire) -> TranslatedQuestionnaire:
     """Read a page in another language."""
     items = table.sections("items", TranslatedItem)
-    _check_same(
-        f"{table.prefix}items",
-        [each.slug("id") for each in items],
-        [item.id for item in first.items],
-    )
-    return TranslatedQuestionnaire(
+    ids = [each.slug("id") for each in items]
+    first_ids = [item.id for item in first.items]
+    _check_same(f"{table.prefix}items", ids, first_ids)
+    page = TranslatedQuestionnaire(
         id=first.id,
         title=table.text("title", most=200),
         items=tuple(map(_translation_of_item, items, first.items)),
-        text=None if first.text is None else table.text("text"),
     )
+    if first.text is None:
+        return page
+    return dataclasses.replace(page, text=table.text("text"))
 
 
 def _translation_of_item(table: TomlTable, first: Item) -> TranslatedItem:
@@ -294,7 +311,8 @@ def _translated_lines(
 ) -> tuple[str, ...] | None:
     if first is None:
         return None
-    return _lines(table, key, least=len(first), most=len(first))
+    count = len(first)
+    return _lines(table, key, least=count, most=count)
 
 
 def _translated_scale(table: TomlTable, first: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -325,7 +343,12 @@ def translated_page(page: Questionnaire, translation: TranslatedQuestionnaire) -
         The page with these texts.
     """
     items = tuple(map(_translated_item, page.items, translation.items))
-    return dataclasses.replace(page, title=translation.title, text=translation.text, items=items)
+    return dataclasses.replace(
+        page,
+        title=translation.title,
+        text=translation.text,
+        items=items,
+    )
 
 
 def _translated_item(item: Item, translation: TranslatedItem) -> Item:
@@ -353,8 +376,15 @@ def mapped(page: Questionnaire, new: Callable[[str], str]) -> Questionnaire:
         The new page.
     """
     items = tuple(_mapped_item(item, new) for item in page.items)
-    text = None if page.text is None else new(page.text)
-    return dataclasses.replace(page, title=new(page.title), text=text, items=items)
+    text = None
+    if page.text is not None:
+        text = new(page.text)
+    return dataclasses.replace(
+        page,
+        title=new(page.title),
+        text=text,
+        items=items,
+    )
 
 
 def _mapped_item(item: Item, new: Callable[[str], str]) -> Item:
@@ -362,7 +392,8 @@ def _mapped_item(item: Item, new: Callable[[str], str]) -> Item:
     if item.options is not None:
         texts["options"] = tuple(map(new, item.options))
     if item.rows is not None:
-        texts["rows"] = tuple(ScaleRow(row.id, new(row.text)) for row in item.rows)
+        rows = [ScaleRow(row.id, new(row.text)) for row in item.rows]
+        texts["rows"] = tuple(rows)
     if item.scale is not None:
         texts["scale"] = tuple(map(new, item.scale))
     return dataclasses.replace(item, **texts)

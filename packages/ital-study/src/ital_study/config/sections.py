@@ -30,7 +30,7 @@ class Map:
     @property
     def cells(self) -> list[float]:
         """The rewards of all cells, row by row from the top."""
-        return [cell for row in self.rewards for cell in row]
+        return list(itertools.chain.from_iterable(self.rewards))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ def shipped_text(name: str) -> str:
     Returns:
         A complete TOML file with its comments.
     """
-    text = (resources.files("ital_study") / "configs" / f"{name}.toml").read_text("utf-8")
+    folder = resources.files("ital_study") / "configs"
+    text = (folder / f"{name}.toml").read_text("utf-8")
     like = re.search(r'^like = "(\w+)"\n', text, re.MULTILINE)
     if like is None:
         return text
@@ -56,10 +57,12 @@ def _sections_of(text: str) -> dict[str, str]:
     header = ""
     for table in tables:
         own_header = table.partition("\n")[0]
-        is_inside = header and own_header.startswith(f"{header.rstrip(']')}.")
+        name = header.rstrip("]")
+        is_inside = name and own_header.startswith(f"{name}.")
         if not is_inside:
             header = own_header
-        sections[header] = sections.get(header, "") + table
+        so_far = sections.get(header, "")
+        sections[header] = so_far + table
     return sections
 
 
@@ -77,5 +80,7 @@ def _with_keys(section: str, changes: str) -> str:
         line = f"{key} = {value}".rstrip()
         if comment:
             line = f"{line} ".ljust(column) + comment
-        section = section[: old.start()] + line + section[old.end() :]
+        before = section[: old.start()]
+        after = section[old.end() :]
+        section = before + line + after
     return section

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,7 +38,8 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
         InputError: There is no such study or language.
     """
     if like not in SHIPPED:
-        shipped_names = f"{', '.join(SHIPPED[:-1])} or {SHIPPED[-1]}"
+        *names, last_name = SHIPPED
+        shipped_names = f"{', '.join(names)} or {last_name}"
         raise InputError(f"--like {like}: there is no such study; choose {shipped_names}")
     old_first, *others = load_config(like).languages
     _check_languages(like, languages, old_first, others)
@@ -62,14 +63,14 @@ def _check_languages(
     available = (first, *others)
     for language in languages:
         if language not in available:
+            listed = ", ".join(available)
             raise InputError(
-                f"--language {language}: {like} comes in {', '.join(available)}; "
+                f"--language {language}: {like} comes in {listed}; "
                 "add other languages to study.toml"
             )
     if len(languages) > 1 and first not in languages:
-        raise InputError(
-            f"--language {','.join(languages)}: name {first} too, or one of the others alone"
-        )
+        wanted = ",".join(languages)
+        raise InputError(f"--language {wanted}: name {first} too, or one of the others alone")
 
 
 class _NewValue(NamedTuple):
@@ -95,17 +96,21 @@ def _in_language(text: str, language: str) -> str:
     """
     content = tomllib.loads(text)
     translated = content["translations"][language]
-    new_values: dict[tuple[str, int], dict[str, Any]] = {}
+    # By name and number of the table, then by key.
+    new_values: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
     for new in _translated_values(content, translated, language):
-        new_values.setdefault((new.table, new.number), {})[new.key] = new.value
+        table = (new.table, new.number)
+        new_values[table][new.key] = new.value
     parts = []
     tables_so_far = Counter[str]()
     for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
         header = _HEADER.match(part)
-        table = "" if header is None else header[1]
-        new_of_part = new_values.get((table, tables_so_far[table]), {})
-        tables_so_far[table] += 1
-        parts.append(_with_new_values(part, new_of_part))
+        name = ""
+        if header is not None:
+            name = header[1]
+        table = (name, tables_so_far[name])
+        tables_so_far[name] += 1
+        parts.append(_with_new_values(part, new_values[table]))
     return "".join(parts)
 
 
@@ -117,13 +122,15 @@ def _translated_values(
     yield _NewValue("", 0, "title", translated["title"])
     yield _NewValue("", 0, "debriefing", translated["debriefing"])
     yield _NewValue("consent", 0, "text", translated["consent"])
-    for key, value in translated.get("fields", {}).items():
+    fields = translated.get("fields", {})
+    for key, value in fields.items():
         yield _NewValue("fields", 0, key, value)
     for table in ("instructions", "check"):
         for number, texts in enumerate(translated[table]):
             for key, value in texts.items():
                 yield _NewValue(table, number, key, value)
-    yield from _translated_questions(content["questionnaires"], translated["questionnaires"])
+    pages = content["questionnaires"]
+    yield from _translated_questions(pages, translated["questionnaires"])
 
 
 def _translated_questions(
@@ -138,16 +145,20 @@ def _translated_questions(
                 yield _NewValue("questionnaires", number, key, translation[key])
         for item, texts in zip(page["items"], translation["items"], strict=True):
             current = next(item_number)
-            for key, value in texts.items():
-                if key == "id":
-                    continue
-                new = _rows_with_ids(item["rows"], value) if key == "rows" else value
-                yield _NewValue("questionnaires.items", current, key, new)
+            new_texts = dict(texts)
+            new_texts.pop("id")
+            if "rows" in texts:
+                new_texts["rows"] = _rows_with_ids(item["rows"], texts["rows"])
+            for key, value in new_texts.items():
+                yield _NewValue("questionnaires.items", current, key, value)
 
 
 def _rows_with_ids(rows: Sequence[Mapping[str, str]], texts: Sequence[str]) -> list[Any]:
     """Return the rows of a question in its first language: translations give their texts alone."""
-    return [{"id": row["id"], "text": text} for row, text in zip(rows, texts, strict=True)]
+    with_ids = []
+    for row, text in zip(rows, texts, strict=True):
+        with_ids.append({"id": row["id"], "text": text})
+    return with_ids
 
 
 def _with_new_values(part: str, new: Mapping[str, Any]) -> str:
@@ -159,7 +170,9 @@ def _with_new_values(part: str, new: Mapping[str, Any]) -> str:
         old = re.search(rf"^{key} = ({_VALUE})", part, flags=re.MULTILINE)
         if old is None:
             raise ValueError(f"there is no {key} in {part[:40]!r}")
-        part = part[: old.start(1)] + _readable_value(value) + part[old.end(1) :]
+        before = part[: old.start(1)]
+        after = part[old.end(1) :]
+        part = before + _readable_value(value) + after
     return part
 
 
@@ -168,20 +181,24 @@ def _readable_value(value: Any) -> str:
     if isinstance(value, str):
         return _readable_text(value)
     if isinstance(value, dict):
-        pairs = [f"{key} = {_readable_value(item)}" for key, item in value.items()]
+        pairs = []
+        for key, item in value.items():
+            pairs.append(f"{key} = {_readable_value(item)}")
         return f"{{ {', '.join(pairs)} }}"
     items = [_readable_value(item) for item in value]
     line = f"[{', '.join(items)}]"
     if len(line) <= 100:
         return line
-    lines = [f"    {item},\n" for item in items]
-    return f"[\n{''.join(lines)}]"
+    lines = "".join(f"    {item},\n" for item in items)
+    return f"[\n{lines}]"
 
 
 def _readable_text(text: str) -> str:
     if "\n" not in text:
         return json.dumps(text, ensure_ascii=False)
-    escaped = text.strip("\n").replace("\\", "\\\\").replace('"""', '\\"""')
+    stripped = text.strip("\n")
+    escaped = stripped.replace("\\", "\\\\")
+    escaped = escaped.replace('"""', '\\"""')
     return f'"""\n{escaped}\n"""'
 
 
@@ -193,7 +210,8 @@ def _without_section(text: str, section: str) -> str:
     for line in text.splitlines(keepends=True):
         header = _HEADER.match(line)
         if header:
-            inside = header[1] == section or header[1].startswith(f"{section}.")
+            name = header[1]
+            inside = name == section or name.startswith(f"{section}.")
         if line.startswith("#"):
             above.append(line)
             continue

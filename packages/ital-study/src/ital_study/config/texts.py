@@ -137,18 +137,19 @@ def filled(texts: Texts, fields: Mapping[str, Any]) -> Texts:
     def new(text: str) -> str:
         return fill(text, fields)
 
+    instructions = []
+    for page in texts.instructions:
+        instructions.append(Instruction(new(page.title), new(page.text), page.picture))
+    check = []
+    for asked in texts.check:
+        options = tuple(map(new, asked.options))
+        check.append(Question(new(asked.question), options, asked.answer))
     return Texts(
         language=texts.language,
         title=new(texts.title),
         consent=ConsentForm(texts.consent.version, new(texts.consent.text)),
-        instructions=tuple(
-            Instruction(new(page.title), new(page.text), page.picture)
-            for page in texts.instructions
-        ),
-        check=tuple(
-            Question(new(asked.question), tuple(map(new, asked.options)), asked.answer)
-            for asked in texts.check
-        ),
+        instructions=tuple(instructions),
+        check=tuple(check),
         debriefing=new(texts.debriefing),
         questionnaires=tuple(_filled_page(page, fields) for page in texts.questionnaires),
     )
@@ -170,23 +171,25 @@ def translated(first: Texts, language: str, translation: Translation) -> Texts:
     Returns:
         The translated texts.
     """
-    pages = zip(first.instructions, translation.instructions, strict=True)
-    questions = zip(first.check, translation.check, strict=True)
+    instructions = []
+    for original, page in zip(first.instructions, translation.instructions, strict=True):
+        instructions.append(Instruction(page.title, page.text, original.picture))
+    check = []
+    for question, asked in zip(first.check, translation.check, strict=True):
+        check.append(Question(asked.question, asked.options, question.answer))
+    pages = map(
+        _questions.translated_page,
+        first.questionnaires,
+        translation.questionnaires,
+    )
     return Texts(
         language=language,
         title=translation.title,
         consent=ConsentForm(first.consent.version, translation.consent),
-        instructions=tuple(
-            Instruction(page.title, page.text, original.picture) for original, page in pages
-        ),
-        check=tuple(
-            Question(asked.question, asked.options, original.answer)
-            for original, asked in questions
-        ),
+        instructions=tuple(instructions),
+        check=tuple(check),
         debriefing=translation.debriefing,
-        questionnaires=tuple(
-            map(_questions.translated_page, first.questionnaires, translation.questionnaires)
-        ),
+        questionnaires=tuple(pages),
     )
 
 
@@ -224,18 +227,24 @@ def _translated_check(
     table: TomlTable, first: Sequence[Question]
 ) -> tuple[TranslatedQuestion, ...]:
     """Read the questions of the check, with as many answers as in the first language."""
-    check = tuple(
-        TranslatedQuestion(asked.text("question"), tuple(asked.texts("options")))
-        for asked in table.sections("check", TranslatedQuestion)
-    )
+    check = tuple(map(_translated_question, table.sections("check", TranslatedQuestion)))
     _check_count(f"{table.prefix}check", check, first)
     for number, (asked, original) in enumerate(zip(check, first, strict=True), start=1):
-        if len(asked.options) != len(original.options):
+        answers = len(asked.options)
+        answers_in_first = len(original.options)
+        if answers != answers_in_first:
             raise InputError(
-                f"{table.prefix}check[{number}].options has {len(asked.options)} answers, "
-                f"but the first language has {len(original.options)}"
+                f"{table.prefix}check[{number}].options has {answers} answers, "
+                f"but the first language has {answers_in_first}"
             )
     return check
+
+
+def _translated_question(table: TomlTable) -> TranslatedQuestion:
+    return TranslatedQuestion(
+        question=table.text("question"),
+        options=tuple(table.texts("options")),
+    )
 
 
 def _check_count(key: str, entries: Sequence[Any], first: Sequence[Any]) -> None:

@@ -24,7 +24,8 @@ class TomlTable:
 
     def __init__(self, prefix: str, content: Any, like: type) -> None:
         if not isinstance(content, dict):
-            raise InputError(f"{prefix.removesuffix('.')} must be a table of keys, not {content!r}")
+            name = prefix.removesuffix(".")
+            raise InputError(f"{name} must be a table of keys, not {content!r}")
         self.prefix = prefix
         self.content = content
         self.defaults: dict[str, Any] = {}
@@ -38,9 +39,8 @@ class TomlTable:
         allowed = [field.name for field in fields]
         for key in content:
             if key not in allowed:
-                raise InputError(
-                    f"unknown key {prefix}{key}: the keys here are {', '.join(allowed)}"
-                )
+                keys = ", ".join(allowed)
+                raise InputError(f"unknown key {prefix}{key}: the keys here are {keys}")
 
     def get(self, key: str) -> Any:
         """Return the unchecked value, or the default."""
@@ -51,10 +51,9 @@ class TomlTable:
     def text(self, key: str, most: int = 20_000) -> str:
         """Read a text that is not empty; surrounding blanks are removed."""
         value = self.get(key)
-        if not isinstance(value, str) or not value.strip() or len(value) > most:
-            raise InputError(
-                f"{self.prefix}{key} must be a text of 1 to {most} characters, not {_short(value)}"
-            )
+        is_short_enough = isinstance(value, str) and len(value) <= most
+        if not is_short_enough or not value.strip():
+            raise self._wrong(key, f"a text of 1 to {most} characters")
         return value.strip()
 
     def slug(self, key: str) -> str:
@@ -71,48 +70,53 @@ class TomlTable:
         value = self.get(key)
         # The type itself: True is an int for isinstance.
         if type(value) is not int or not least <= value <= most:
-            raise InputError(
-                f"{self.prefix}{key} must be a whole number from {least} to {most}, "
-                f"not {_short(value)}"
-            )
+            raise self._wrong(key, f"a whole number from {least} to {most}")
         return value
 
     def number(
-        self, key: str, *, above: float = -math.inf, least: float = -math.inf, most: float
+        self,
+        key: str,
+        *,
+        above: float = -math.inf,
+        least: float = -math.inf,
+        most: float,
     ) -> float:
         """Read a finite number in a range: above a bound, or at least another one."""
         value = self.get(key)
         # NaN compares false, and so lies in no range.
-        if type(value) in (int, float) and above < value and least <= value <= most:
+        is_number = type(value) in (int, float)
+        if is_number and above < value and least <= value <= most:
             return float(value)
         lower = f"at least {least:g}"
         if above > -math.inf:
             lower = f"above {above:g}"
-        raise InputError(
-            f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}"
-        )
+        raise self._wrong(key, f"a number {lower}, at most {most:g}")
 
     def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
         """Read one of a few words."""
         value = self.get(key)
         if value not in allowed:
-            raise InputError(
-                f"{self.prefix}{key} must be one of {', '.join(allowed)}, not {_short(value)}"
-            )
+            words = ", ".join(allowed)
+            raise self._wrong(key, f"one of {words}")
         return value
 
     def yes_or_no(self, key: str) -> bool:
         """Read true or false."""
         value = self.get(key)
         if not isinstance(value, bool):
-            raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
+            raise self._wrong(key, "true or false")
         return value
+
+    def _wrong(self, key: str, expected: str) -> InputError:
+        """Return the error of a value that is not what is expected; the caller raises it."""
+        value = _short(self.get(key))
+        return InputError(f"{self.prefix}{key} must be {expected}, not {value}")
 
     def texts(self, key: str) -> list[str]:
         """Read a list of at least two texts."""
         value = self.get(key)
-        fits = isinstance(value, list) and len(value) >= 2
-        if not fits or not all(isinstance(text, str) and text.strip() for text in value):
+        has_several = isinstance(value, list) and len(value) >= 2
+        if not has_several or not all(map(_is_text, value)):
             raise InputError(
                 f"{self.prefix}{key} must be a list of at least two answers, each a text"
             )
@@ -123,10 +127,11 @@ class TomlTable:
         tables = self.content.get(key, {})
         if not isinstance(tables, dict):
             raise InputError(f"{self.prefix}{key} must be written as tables [{key}.NAME]")
-        return {
-            name: TomlTable(f"{self.prefix}{key}.{name}.", table, like)
-            for name, table in tables.items()
-        }
+        by_name = {}
+        for name, table in tables.items():
+            prefix = f"{self.prefix}{key}.{name}."
+            by_name[name] = TomlTable(prefix, table, like)
+        return by_name
 
     def section(self, key: str, like: type) -> "TomlTable":
         """Read the table under a key; an empty one if the key may be left out and is."""
@@ -141,10 +146,15 @@ class TomlTable:
         tables = self.get(key)
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")
-        return [
-            TomlTable(f"{self.prefix}{key}[{number}].", table, like)
-            for number, table in enumerate(tables, start=1)
-        ]
+        in_order = []
+        for number, table in enumerate(tables, start=1):
+            prefix = f"{self.prefix}{key}[{number}]."
+            in_order.append(TomlTable(prefix, table, like))
+        return in_order
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _short(value: Any) -> str:
@@ -157,7 +167,8 @@ def _short(value: Any) -> str:
 def toml_content(value: Any) -> Any:
     """Return a value as TOML can hold it: tuples become lists, keys without a value are dropped."""
     if isinstance(value, dict):
-        return {key: toml_content(item) for key, item in value.items() if item is not None}
+        present = {key: item for key, item in value.items() if item is not None}
+        return {key: toml_content(item) for key, item in present.items()}
     if isinstance(value, list | tuple):
         return [toml_content(item) for item in value]
     return value
@@ -178,26 +189,38 @@ def toml_text(content: Mapping[str, Any], prefix: str = "") -> str:
     for key, value in content.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            tables.append(f"\n[{name}]\n{toml_text(value, f'{name}.')}")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            inside = toml_text(value, f"{name}.")
+            tables.append(f"\n[{name}]\n{inside}")
+        elif _is_list_of_tables(value):
             for item in value:
-                tables.append(f"\n[[{name}]]\n{toml_text(item, f'{name}.')}")
+                inside = toml_text(item, f"{name}.")
+                tables.append(f"\n[[{name}]]\n{inside}")
         else:
             lines.append(f"{_toml_key(key)} = {_toml_value(value)}\n")
     return "".join(lines + tables)
 
 
+def _is_list_of_tables(value: Any) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return isinstance(value[0], dict)
+
+
 def _toml_key(key: str) -> str:
     is_bare = key.replace("_", "").replace("-", "").isalnum()
-    return key if is_bare else json.dumps(key)
+    if is_bare:
+        return key
+    return json.dumps(key)
 
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml_value, value))}]"
+        items = map(_toml_value, value)
+        return f"[{', '.join(items)}]"
     if isinstance(value, str):
         # TOML's texts are JSON's, but for the control character that JSON leaves as it is.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        text = json.dumps(value, ensure_ascii=False)
+        return text.replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return repr(value).lower()
     return repr(value)

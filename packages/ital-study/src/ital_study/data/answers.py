@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ital.errors import InputError
-from ital_study.config.questions import Item, Questionnaire
+from ital_study.config.questions import Item, Questionnaire, ScaleRow
 
 # Control characters, and halves of characters that no file could hold.
 _NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -90,7 +90,8 @@ def _read_answer(item: Item, answer: Any) -> Any:
     try:
         return kind.read(item, answer)
     except ValueError:
-        raise InputError(f"Please answer “{item.question}” with {kind.asks(item)}.") from None
+        asked = kind.asks(item)
+        raise InputError(f"Please answer “{item.question}” with {asked}.") from None
 
 
 def cells_of(page: Questionnaire, answers: Mapping[str, Any]) -> list[AnswerCell]:
@@ -106,7 +107,9 @@ def cells_of(page: Questionnaire, answers: Mapping[str, Any]) -> list[AnswerCell
     """
     cells = []
     for item in page.items:
-        cells += KINDS[item.kind].cells(item, answers.get(item.id))
+        kind = KINDS[item.kind]
+        answer = answers.get(item.id)
+        cells += kind.cells(item, answer)
     return cells
 
 
@@ -120,7 +123,11 @@ def draw_answers(page: Questionnaire, rng: np.random.Generator) -> dict[str, Any
     Returns:
         Valid answers to all questions.
     """
-    return {item.id: KINDS[item.kind].draw(item, rng) for item in page.items}
+    drawn = {}
+    for item in page.items:
+        kind = KINDS[item.kind]
+        drawn[item.id] = kind.draw(item, rng)
+    return drawn
 
 
 def _is_whole(value: Any, most: int) -> bool:
@@ -138,43 +145,65 @@ def _no_labels(item: Item) -> tuple[str, ...]:
     return ()
 
 
+def _only_cell(item: Item, value: float, label: str) -> list[AnswerCell]:
+    """Return the row of a question that has only one."""
+    return [AnswerCell(item.id, item.question, value, label)]
+
+
 # Single and multiple choice
 
 
+def _options_of(item: Item) -> tuple[str, ...]:
+    return item.options or ()
+
+
 def _read_single(item: Item, answer: Any) -> int:
-    _require(_is_whole(answer, len(item.options or ())))
+    options = _options_of(item)
+    _require(_is_whole(answer, len(options)))
     return int(answer)
 
 
 def _single_cells(item: Item, answer: int | None) -> list[AnswerCell]:
-    options = item.options or ()
     if answer is None:
-        return [AnswerCell(item.id, item.question, math.nan, "")]
-    return [AnswerCell(item.id, item.question, answer, options[answer - 1])]
+        return _only_cell(item, math.nan, "")
+    options = _options_of(item)
+    return _only_cell(item, answer, options[answer - 1])
+
+
+def _draw_single(item: Item, rng: np.random.Generator) -> int:
+    options = _options_of(item)
+    index = int(rng.integers(len(options)))
+    return index + 1
 
 
 def _read_multiple(item: Item, answer: Any) -> list[int] | None:
-    most = len(item.options or ())
-    _require(isinstance(answer, list) and all(_is_whole(each, most) for each in answer))
+    most = len(_options_of(item))
+    _require(isinstance(answer, list))
+    _require(all(_is_whole(each, most) for each in answer))
     _require(len(set(answer)) == len(answer))
     return sorted(answer) or None
 
 
 def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
     cells = []
-    for number, option in enumerate(item.options or (), start=1):
+    for number, option in enumerate(_options_of(item), start=1):
         value = math.nan
         label = ""
         if answer is not None:
             value = float(number in answer)
             label = option
-        wording = f"{item.question} {option}"
-        cells.append(AnswerCell(f"{item.id}.{number}", wording, value, label))
+        cell = AnswerCell(
+            item=f"{item.id}.{number}",
+            wording=f"{item.question} {option}",
+            value=value,
+            label=label,
+        )
+        cells.append(cell)
     return cells
 
 
 def _draw_multiple(item: Item, rng: np.random.Generator) -> list[int]:
-    options = len(item.options or ())
+    options = len(_options_of(item))
     count = int(rng.integers(1, options + 1))
     drawn = rng.choice(options, size=count, replace=False)
     return sorted(int(index) + 1 for index in drawn)
@@ -183,30 +212,55 @@ def _draw_multiple(item: Item, rng: np.random.Generator) -> list[int]:
 # Rows on a scale
 
 
+def _rows_of(item: Item) -> tuple[ScaleRow, ...]:
+    return item.rows or ()
+
+
+def _scale_of(item: Item) -> tuple[str, ...]:
+    return item.scale or ()
+
+
 def _read_likert(item: Item, answer: Any) -> dict[str, int] | None:
-    rows = [row.id for row in item.rows or ()]
-    points = len(item.scale or ())
+    rows = [row.id for row in _rows_of(item)]
+    points = len(_scale_of(item))
     _require(isinstance(answer, dict))
     given = {id_: value for id_, value in answer.items() if value is not None}
-    _require(all(id_ in rows and _is_whole(value, points) for id_, value in given.items()))
+    for id_, value in given.items():
+        _require(id_ in rows)
+        _require(_is_whole(value, points))
     _require(not item.required or len(given) == len(rows))
     # In the order of the question, whatever the order of the browser.
-    return {id_: given[id_] for id_ in rows if id_ in given} or None
+    in_order = {id_: given[id_] for id_ in rows if id_ in given}
+    return in_order or None
 
 
 def _likert_cells(item: Item, answer: Mapping[str, int] | None) -> list[AnswerCell]:
-    scale = item.scale or ()
+    scale = _scale_of(item)
     points = answer or {}
     cells = []
-    for row in item.rows or ():
+    for row in _rows_of(item):
         value = math.nan
         label = ""
         if row.id in points:
             value = points[row.id]
             label = scale[value - 1]
-        wording = f"{item.question} {row.text}"
-        cells.append(AnswerCell(f"{item.id}.{row.id}", wording, value, label))
+        cell = AnswerCell(
+            item=f"{item.id}.{row.id}",
+            wording=f"{item.question} {row.text}",
+            value=value,
+            label=label,
+        )
+        cells.append(cell)
     return cells
+
+
+def _draw_likert(item: Item, rng: np.random.Generator) -> dict[str, int]:
+    points = len(_scale_of(item))
+    drawn = {}
+    for row in _rows_of(item):
+        index = int(rng.integers(points))
+        drawn[row.id] = index + 1
+    return drawn
 
 
 # Numbers and texts
@@ -215,18 +269,23 @@ def _likert_cells(item: Item, answer: Mapping[str, int] | None) -> list[AnswerCe
 def _read_number(item: Item, answer: Any) -> float:
     assert item.least is not None
     assert item.most is not None
-    _require(type(answer) is int or (type(answer) is float and not item.whole))
+    allowed = (int,) if item.whole else (int, float)
+    # The type itself: True is an int for isinstance.
+    _require(type(answer) in allowed)
     _require(item.least <= answer <= item.most)
     return answer
 
 
 def _number_cells(item: Item, answer: float | None) -> list[AnswerCell]:
-    value = math.nan if answer is None else answer
-    return [AnswerCell(item.id, item.question, value, "")]
+    if answer is None:
+        return _only_cell(item, math.nan, "")
+    return _only_cell(item, answer, "")
 
 
 def _number_asks(item: Item) -> str:
-    kind = "whole number" if item.whole else "number"
+    kind = "number"
+    if item.whole:
+        kind = "whole number"
     return f"a {kind} from {item.least:g} to {item.most:g}"
 
 
@@ -234,47 +293,62 @@ def _draw_number(item: Item, rng: np.random.Generator) -> float:
     assert item.least is not None
     assert item.most is not None
     if item.whole:
-        return int(rng.integers(math.ceil(item.least), math.floor(item.most) + 1))
+        least = math.ceil(item.least)
+        most = math.floor(item.most)
+        return int(rng.integers(least, most + 1))
     return float(rng.uniform(item.least, item.most))
 
 
 def _read_text(item: Item, answer: Any) -> str | None:
     _require(isinstance(answer, str))
     text = _NO_TEXT.sub("", answer).strip()
-    _require(len(text) <= (item.longest or 0))
+    longest = item.longest or 0
+    _require(len(text) <= longest)
     return text or None
+
+
+def _text_cells(item: Item, answer: str | None) -> list[AnswerCell]:
+    return _only_cell(item, math.nan, answer or "")
+
+
+def _draw_text(item: Item, rng: np.random.Generator) -> str:
+    return "simulated"[: item.longest]
 
 
 KINDS = {
     "single": AnswerKind(
-        lambda item: "one of the options",
-        lambda item: item.options or (),
-        _read_single,
-        _single_cells,
-        lambda item, rng: int(rng.integers(len(item.options or ()))) + 1,
+        asks=lambda item: "one of the options",
+        labels=_options_of,
+        read=_read_single,
+        cells=_single_cells,
+        draw=_draw_single,
     ),
     "multiple": AnswerKind(
-        lambda item: "some of the options",
-        _no_labels,
-        _read_multiple,
-        _multiple_cells,
-        _draw_multiple,
+        asks=lambda item: "some of the options",
+        labels=_no_labels,
+        read=_read_multiple,
+        cells=_multiple_cells,
+        draw=_draw_multiple,
     ),
     "likert": AnswerKind(
-        lambda item: "one point of the scale in every row",
-        lambda item: item.scale or (),
-        _read_likert,
-        _likert_cells,
-        lambda item, rng: {
-            row.id: int(rng.integers(len(item.scale or ()))) + 1 for row in item.rows or ()
-        },
+        asks=lambda item: "one point of the scale in every row",
+        labels=_scale_of,
+        read=_read_likert,
+        cells=_likert_cells,
+        draw=_draw_likert,
     ),
-    "number": AnswerKind(_number_asks, _no_labels, _read_number, _number_cells, _draw_number),
+    "number": AnswerKind(
+        asks=_number_asks,
+        labels=_no_labels,
+        read=_read_number,
+        cells=_number_cells,
+        draw=_draw_number,
+    ),
     "text": AnswerKind(
-        lambda item: f"a text of at most {item.longest} characters",
-        _no_labels,
-        _read_text,
-        lambda item, answer: [AnswerCell(item.id, item.question, math.nan, answer or "")],
-        lambda item, rng: "simulated"[: item.longest],
+        asks=lambda item: f"a text of at most {item.longest} characters",
+        labels=_no_labels,
+        read=_read_text,
+        cells=_text_cells,
+        draw=_draw_text,
     ),
 }

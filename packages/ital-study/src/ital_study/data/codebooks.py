@@ -98,7 +98,9 @@ ANSWERS: dict[str, tuple[str, str]] = {
 
 def column_lines(columns: dict[str, tuple[str, str]]) -> list[str]:
     """Return the columns of a table and their meaning, as lines of Markdown."""
-    rows = ((f"`{name}`", kind, text) for name, (kind, text) in columns.items())
+    rows = []
+    for name, (kind, text) in columns.items():
+        rows.append((f"`{name}`", kind, text))
     return _markdown(("column", "kind", "meaning"), rows)
 
 
@@ -106,11 +108,12 @@ def question_lines(config: Config) -> list[str]:
     """Return the wording of every question in every language, as lines of Markdown."""
     if not config.questionnaires:
         return []
+    heads = ("item", "page", "when", "language", "wording", "values")
     return [
         "",
         "## Questions",
         "",
-        *_markdown(("item", "page", "when", "language", "wording", "values"), _wordings(config)),
+        *_markdown(heads, _wordings(config)),
     ]
 
 
@@ -134,9 +137,17 @@ def _values_of(item: Item) -> str:
 
 def _markdown(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     """Return a table as lines of Markdown."""
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    lines = [
+        _row_line(heads),
+        "|" + "---|" * len(heads),
+    ]
     for row in rows:
         # A bar would end the cell, a line feed the row.
         cells = [cell.replace("|", "∣").replace("\n", " ") for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(_row_line(cells))
     return lines
+
+
+def _row_line(cells: Sequence[str]) -> str:
+    inside = " | ".join(cells)
+    return f"| {inside} |"

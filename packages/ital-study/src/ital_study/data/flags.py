@@ -64,12 +64,17 @@ def flag_steps(steps: "pd.DataFrame", quality: Quality) -> "pd.DataFrame":
     is_stored = steps["stored_at"] != ""
     by_script = is_stored
     if is_stored.any():
-        gap = _stored_seconds(steps).groupby([steps[name] for name in _ROUND]).diff()
+        rounds = [steps[name] for name in _ROUND]
+        gap = _stored_seconds(steps).groupby(rounds).diff()
         is_silent = (steps["input"] == "") | seconds.isna()
+        is_too_fast = seconds < quality.script_seconds
         # A gap below 0 is that of a clock that stepped back.
         is_too_soon = (gap >= 0) & (gap - seconds < PAGE_PAUSE)
-        by_script = is_stored & (is_silent | (seconds < quality.script_seconds) | is_too_soon)
-    return steps.assign(too_fast=seconds < quality.too_fast_seconds, by_script=by_script)
+        by_script = is_stored & (is_silent | is_too_fast | is_too_soon)
+    return steps.assign(
+        too_fast=seconds < quality.too_fast_seconds,
+        by_script=by_script,
+    )
 
 
 def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
@@ -245,17 +250,30 @@ def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
     choice = steps["choice"].to_numpy(int)
     cell = steps["cell"].to_numpy(int)
     # Cells of the candidates, shape (steps, candidates).
-    cells = np.array([[arrow[0] for arrow in json.loads(text)] for text in steps["candidates"]])
+    cells = np.array([_cells_of(text) for text in steps["candidates"]])
     rank = (cells < cell[:, None]).sum(axis=1)
     nearest = _chose_nearest(cells, cell, choice, size)
-    shares = [np.bincount(values).max() / len(values) for values in (choice, rank)]
-    # Choices that equal the one before them are one fewer than the steps of a run.
-    runs = [1 + _longest_run(values[1:] == values[:-1]) for values in (choice, rank)]
-    return float(max(*shares, nearest.mean())), max(*runs, _longest_run(nearest))
+    shares = [nearest.mean()]
+    runs = [_longest_run(nearest)]
+    for values in (choice, rank):
+        most_frequent = np.bincount(values).max()
+        shares.append(most_frequent / len(values))
+        # Choices that equal the one before them are one fewer than the steps of a run.
+        is_repeated = values[1:] == values[:-1]
+        runs.append(1 + _longest_run(is_repeated))
+    return float(max(shares)), max(runs)
+
+
+def _cells_of(candidates: str) -> list[int]:
+    """Return the cells of a step's arrows, which the table holds as JSON."""
+    return [cell for cell, _ in json.loads(candidates)]
 
 
 def _chose_nearest(
-    cells: np.ndarray, cell: np.ndarray, choice: np.ndarray, size: int
+    cells: np.ndarray,
+    cell: np.ndarray,
+    choice: np.ndarray,
+    size: int,
 ) -> np.ndarray:
     """Say for every step whether the chosen arrow is nearest to the arrow that was chosen before.
 
@@ -268,9 +286,14 @@ def _chose_nearest(
     Returns:
         Truth values, shape (steps,).
     """
-    before = np.concatenate([[0], cell[:-1]])[:, None]
-    distance = np.abs(cells // size - before // size) + np.abs(cells % size - before % size)
-    nearest = distance[np.arange(len(cells)), choice] == distance.min(axis=1)
+    row, column = np.divmod(cells, size)
+    cell_before = np.concatenate([[0], cell[:-1]])
+    # Shape (steps, 1).
+    row_before, column_before = np.divmod(cell_before[:, None], size)
+    distance = np.abs(row - row_before) + np.abs(column - column_before)
+    steps = np.arange(len(cells))
+    distance_of_chosen = distance[steps, choice]
+    nearest = distance_of_chosen == distance.min(axis=1)
     nearest[0] = False  # nothing came before
     return nearest
 
@@ -288,10 +311,13 @@ def agreement(steps: "pd.DataFrame") -> tuple[float, float]:
 
     if not len(steps):
         return math.nan, math.nan
-    same = int((steps["choice"] == steps["machine_choice"]).sum())
-    arrows = len(json.loads(steps["candidates"].iloc[0]))
-    test = stats.binomtest(same, len(steps), 1 / arrows, alternative="greater")
-    return same / len(steps), float(test.pvalue)
+    count = len(steps)
+    is_same = steps["choice"] == steps["machine_choice"]
+    same = int(is_same.sum())
+    first_candidates = json.loads(steps["candidates"].iloc[0])
+    chance = 1 / len(first_candidates)
+    test = stats.binomtest(same, count, chance, alternative="greater")
+    return same / count, float(test.pvalue)
 
 
 def _mean(values: "pd.Series") -> float:
@@ -335,17 +361,16 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
     if not len(steps) or (steps["stored_at"] == "").all():
         return math.nan
     # Pages name a round by the numbers of map and robot, and count steps from 0.
-    picked = {
-        (str(event.data.get("round")), str(event.data.get("step")))
-        for event in events
-        if event.kind == "chosen"
-    }
+    picked = set()
+    for event in events:
+        if event.kind == "chosen":
+            place = (str(event.data.get("round")), str(event.data.get("step")))
+            picked.add(place)
     number_of = map_orders.numbers(_order_of(steps), config)
-    rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
-    unseen = [
-        (f"{number_of.get(name)}-{robot}", str(step - 1)) not in picked
-        for name, robot, step in rows
-    ]
+    unseen = []
+    for name, robot, step in zip(steps["map"], steps["robot"], steps["step"], strict=True):
+        place = (f"{number_of.get(name)}-{robot}", str(step - 1))
+        unseen.append(place not in picked)
     return float(np.mean(unseen))
 
 

@@ -95,7 +95,10 @@ def _reasons_of(person: dict[Any, Any]) -> list[dict[str, Any]]:
     """Return why somebody is left out: the configuration's flags, then the researcher's reason."""
     who = {name: person[name] for name in WHO}
     flags = str(person.get("excluded_by_rule") or "").split()
-    reasons = [{**who, "reason": flag, "decided": BEFORE} for flag in FLAGS if flag in flags]
+    reasons = []
+    for flag in FLAGS:
+        if flag in flags:
+            reasons.append({**who, "reason": flag, "decided": BEFORE})
     if person.get("excluded"):
         reasons.append({**who, "reason": person["excluded"], "decided": LATER})
     return reasons

@@ -190,8 +190,10 @@ def frame(
                 f"the {name} has no column {column!r}: check that it comes from a study"
             )
     table = table[columns]
+    typed = {}
     try:
-        typed = {column: _typed(table[column], kind) for column, (kind, _) in codebook.items()}
+        for column, (kind, _) in codebook.items():
+            typed[column] = _typed(table[column], kind)
     except (ValueError, TypeError) as error:
         raise InputError(f"the {name} holds a value of the wrong kind: {error}") from None
     return table.assign(**typed)
@@ -226,7 +228,9 @@ def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -
         The text.
     """
     texts = table.select_dtypes(object)
-    cells = {str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts}
+    cells = {}
+    for column in texts.columns:
+        cells[str(column)] = texts[column].map(lambda text: _cell(text, raw))
     table = table.assign(**cells)
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
@@ -328,10 +332,13 @@ def _columns_of_robots(config: Config) -> dict[str, tuple[str, str]]:
     *others, last = [f"{name} ({KINDS[name].label})" for name in config.learners]
     kinds = f"{', '.join(others)} or {last}"
     ordinals = ("the first robot on this map", "the second", "the third", "the fourth", "the fifth")
-    numbers = [f"{number}: {text}" for number, text in enumerate(ordinals, start=1)]
+    numbers = []
+    for number, text in enumerate(ordinals[: len(config.learners)], start=1):
+        numbers.append(f"{number}: {text}")
+    listed = ", ".join(numbers)
     return {
         "learner": ("text", f"Kind of robot: {kinds}. Nobody was told."),
-        "robot": ("whole", f"{', '.join(numbers[: len(config.learners)])}."),
+        "robot": ("whole", f"{listed}."),
     }
 
 
@@ -379,12 +386,17 @@ def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     """
     copied = ["participant", "mode", "teacher", "config", "code_version", "usable", "order"]
     by_person = steps.groupby(["participant", "teacher"], sort=False)
-    people = by_person.head(1)[copied].assign(stage="finished", done=by_person.size().to_numpy())
+    people = by_person.head(1)[copied]
+    people = people.assign(
+        stage="finished",
+        done=by_person.size().to_numpy(),
+    )
     # There was no page, so nothing was asked, tried, left or commented.
     for column in ("answered", "tries", "focus_losses", "comment_length", "unreadable_rows"):
         people[column] = 0
     # Empty: what only a server or a page could tell.
-    people = people.reindex(columns=[name for name in PARTICIPANTS if name not in flags.COLUMNS])
+    own_columns = [name for name in PARTICIPANTS if name not in flags.COLUMNS]
+    people = people.reindex(columns=own_columns)
     with_flags = people.merge(flags.people(steps, config), on=["participant", "teacher"])
     return frame(with_flags, PARTICIPANTS, "table of participants")
 

@@ -222,18 +222,20 @@ def figure_rows(analysis: Analysis) -> dict[str, Any]:
         and map, ``references``, the reward of the true policy on each map, and ``paths`` of every
         arm.
     """
-    means = analysis.summary[analysis.summary["map"] != ALL_MAPS]
+    summary = analysis.summary
+    means = summary[summary["map"] != ALL_MAPS]
+    outcomes = measures(analysis.config.steps)
     curves_of_arms = []
     for arm_and_map, rows in analysis.curves.groupby(ARM_AND_MAP, sort=False):
-        curve = dict(zip(ARM_AND_MAP, arm_and_map, strict=True))
+        curve: dict[str, Any] = dict(zip(ARM_AND_MAP, arm_and_map, strict=True))
         values = rows.drop(columns=ARM_AND_MAP)
-        curves_of_arms.append(curve | {name: rounded(values[name]) for name in values})
+        for name in values.columns:
+            curve[name] = rounded(values[name])
+        curves_of_arms.append(curve)
     paths = analysis.paths.groupby(["teacher", "learner"])[["path", "start"]].mean()
     return {
         "means": means[[*ARM_AND_MAP, "outcome", "mean", "sem"]].to_dict("records"),
-        "titles": {
-            name: measure.title for name, measure in measures(analysis.config.steps).items()
-        },
+        "titles": {name: measure.title for name, measure in outcomes.items()},
         "curves": curves_of_arms,
         "references": analysis.references,
         "paths": paths.reset_index().to_dict("records"),
@@ -269,43 +271,62 @@ def bar_panel(
     Returns:
         The panel.
     """
-    rows = {
-        (row["teacher"], row["learner"], row["map"]): row
-        for row in means
-        if row["outcome"] == outcome
-    }
+    rows = _rows_of_outcome(means, outcome)
     maps = list(dict.fromkeys(name for *_, name in rows))
     teachers = teachers_in_order([teacher for teacher, *_ in rows])
     arms = [each for each in itertools.product(teachers, learners) if (*each, maps[0]) in rows]
     # The bars of a map stand side by side, centred on it, with a gap to the next map.
     width = 0.84 / len(arms)
     middle = (len(arms) - 1) / 2
+    places = np.arange(len(maps))
     marks = []
     for index, (teacher, learner) in enumerate(arms):
         of_maps = [rows[teacher, learner, name] for name in maps]
         stars_of_maps: list[str] = []
         if stars:
             stars_of_maps = [stars.get((teacher, learner, name), "") for name in maps]
-        marks.append(
-            charts.bars(
-                arm(teacher, learner),
-                colour(teacher, learner),
-                np.arange(len(maps)) + (index - middle) * width,
-                [row["mean"] for row in of_maps],
-                [row["sem"] for row in of_maps],
-                width=0.92 * width,
-                marks=stars_of_maps,
-                hatch=HATCHES.get(_kind_of(teacher), ""),
-            )
+        bars = charts.bars(
+            arm(teacher, learner),
+            colour(teacher, learner),
+            places + (index - middle) * width,
+            [row["mean"] for row in of_maps],
+            [row["sem"] for row in of_maps],
+            width=0.92 * width,
+            marks=stars_of_maps,
+            hatch=HATCHES.get(_kind_of(teacher), ""),
         )
+        marks.append(bars)
     if references:
-        for index, name in enumerate(maps):
-            across_map = [index - 0.45, index + 0.45]
-            level = [references[name]] * 2
-            marks.append(
-                charts.line("true policy", charts.SOFT, across_map, level, dash=(4, 2), width=1.0)
-            )
+        marks += _reference_lines(maps, references)
     return charts.panel(title, marks, x="Map", x_ticks=(range(len(maps)), maps), size=size)
+
+
+def _rows_of_outcome(means: Rows, outcome: str) -> dict[tuple[str, str, str], Mapping[str, Any]]:
+    """Return the rows of an outcome by teacher, robot and map."""
+    rows = {}
+    for row in means:
+        if row["outcome"] == outcome:
+            arm_on_map = (row["teacher"], row["learner"], row["map"])
+            rows[arm_on_map] = row
+    return rows
+
+
+def _reference_lines(maps: Sequence[str], references: Mapping[str, float]) -> list[Any]:
+    """Return a dashed line across each map, at its reference."""
+    lines = []
+    for index, name in enumerate(maps):
+        across_map = [index - 0.45, index + 0.45]
+        level = [references[name]] * 2
+        line = charts.line(
+            "true policy",
+            charts.SOFT,
+            across_map,
+            level,
+            dash=(4, 2),
+            width=1.0,
+        )
+        lines.append(line)
+    return lines
 
 
 def curve_panel(
@@ -387,13 +408,17 @@ def map_panels(config: Config) -> list[Panel]:
     """
     rules = StudyRules(config)
     # All maps share the scale of colours.
-    strongest = max(abs(cell) for each in config.maps for cell in each.cells)
+    cells: list[float] = []
+    for each in config.maps:
+        cells += each.cells
+    strongest = max(map(abs, cells))
     panels = []
     for each in config.maps:
-        # Chances of shape (direction, row, column).
-        policy = np.exp(rules.truth(each.name).log_policy).reshape(-1, config.size, config.size)
-        marks = [charts.rewards(np.array(each.rewards), policy, strongest)]
-        panels.append(charts.panel(f"Map {each.name}", marks, size=MAP))
+        chances = np.exp(rules.truth(each.name).log_policy)
+        # Shape (direction, row, column).
+        policy = chances.reshape(-1, config.size, config.size)
+        rewards = charts.rewards(np.array(each.rewards), policy, strongest)
+        panels.append(charts.panel(f"Map {each.name}", [rewards], size=MAP))
     return panels
 
 
@@ -475,27 +500,41 @@ def _control(analysis: Analysis) -> StudyFigure:
 def _path_panel(paths: Rows, steps: int) -> Panel:
     """Return the path lengths of robots beside the distance that they had to go."""
     teachers = teachers_in_order([row["teacher"] for row in paths])
-    learners = (AWARE_POSTERIOR, POSTERIOR, AWARE, ADAPTIVE, MATCHED, NAIVE)
+    learners = (
+        AWARE_POSTERIOR,
+        POSTERIOR,
+        AWARE,
+        ADAPTIVE,
+        MATCHED,
+        NAIVE,
+    )
 
     def rank(row: Mapping[str, Any]) -> tuple[int, int]:
-        return teachers.index(row["teacher"]), learners.index(row["learner"])
+        teacher = row["teacher"]
+        learner = row["learner"]
+        return teachers.index(teacher), learners.index(learner)
 
     paths = sorted(paths, key=rank)
     distance = float(np.mean([row["start"] for row in paths]))
     marks = [charts.rule("x", distance, "distance at the start")]
     names = []
     for index, row in enumerate(paths):
-        point_colour = colour(row["teacher"], row["learner"])
-        marks.append(charts.points("", point_colour, [row["path"]], [index], size=7))
-        names.append(f"{arm(row['teacher'], row['learner'])}: {row['path']:.2g}")
+        teacher = row["teacher"]
+        learner = row["learner"]
+        path = row["path"]
+        point = charts.points("", colour(teacher, learner), [path], [index], size=7)
+        marks.append(point)
+        names.append(f"{arm(teacher, learner)}: {path:.2g}")
+    count = len(names)
+    longest = max(row["path"] for row in paths)
     return charts.panel(
         f"Path length of {steps} steps",
         marks,
-        y_ticks=(range(len(names)), names),
+        y_ticks=(range(count), names),
         size=PANEL,
-        x_range=(0, 1.1 * max(row["path"] for row in paths)),
+        x_range=(0, 1.1 * longest),
         # The first robot is at the top.
-        y_range=(len(names) - 0.4, -0.6),
+        y_range=(count - 0.4, -0.6),
     )
 
 

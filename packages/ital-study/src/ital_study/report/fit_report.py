@@ -54,8 +54,9 @@ def whose(fit: StudyFit) -> str:
     if fit.kind == "simulated":
         return "SIMULATED DATA: no person took part"
     people = fit.participants["human"]
-    participants = "participants" if people > 1 else "participant"
-    text = f"Human data: {people} {participants}"
+    text = f"Human data: {people} participants"
+    if people == 1:
+        text = "Human data: 1 participant"
     if fit.mode == "live":
         return text
     return f"{fit.mode.upper()} RUNS, not data of the study. {text}"
@@ -64,13 +65,14 @@ def whose(fit: StudyFit) -> str:
 def order(fit: StudyFit) -> list[str]:
     """Return the robots of a fit in the order of tables and figures."""
     fitted = set(fit.models["learner"])
-    return [learner for learner in (*robots(fit.config), ALL_ROBOTS) if learner in fitted]
+    in_order = (*robots(fit.config), ALL_ROBOTS)
+    return [learner for learner in in_order if learner in fitted]
 
 
 def _models_of(fit: StudyFit, teacher: str, learner: str) -> "pd.DataFrame":
     """Return the rows of the models of one teacher and robot."""
-    models = fit.models
-    return models[(models["teacher"] == teacher) & (models["learner"] == learner)]
+    of_teacher = fit.models[fit.models["teacher"] == teacher]
+    return of_teacher[of_teacher["learner"] == learner]
 
 
 def model_rows(fit: StudyFit, teacher: str, learner: str) -> list[list[str]]:
@@ -78,28 +80,34 @@ def model_rows(fit: StudyFit, teacher: str, learner: str) -> list[list[str]]:
 
     Medians are those of the people for whom the model is best.
     """
-    return [
-        [
-            row["model"],
-            f"{row['best']} of {row['people']}",
-            decimals(row["rho_median"]),
-            decimals(row["epsilon_median"]),
-            f"{decimals(row['frequency'])} ± {decimals(row['frequency_sd'])}",
-            decimals(row["exceedance"], 3),
-            decimals(row["protected"], 3),
+    rows = []
+    for model in _models_of(fit, teacher, learner).to_dict("records"):
+        frequency = decimals(model["frequency"])
+        spread = decimals(model["frequency_sd"])
+        row = [
+            model["model"],
+            f"{model['best']} of {model['people']}",
+            decimals(model["rho_median"]),
+            decimals(model["epsilon_median"]),
+            f"{frequency} ± {spread}",
+            decimals(model["exceedance"], 3),
+            decimals(model["protected"], 3),
         ]
-        for row in _models_of(fit, teacher, learner).to_dict("records")
-    ]
+        rows.append(row)
+    return rows
 
 
 def sentence(fit: StudyFit, teacher: str, learner: str) -> str:
     """Return the result for one robot in words."""
-    top = _models_of(fit, teacher, learner).sort_values("frequency").iloc[-1]
+    models = _models_of(fit, teacher, learner)
+    top = models.sort_values("frequency").iloc[-1]
+    frequency = decimals(top["frequency"])
+    protected = decimals(top["protected"], 3)
     return (
         f"{teacher.capitalize()} teachers, {robot_name(learner)}: "
         f"the model {top['model']} is the most frequent "
-        f"({top['best']} of {top['people']} people, frequency {decimals(top['frequency'])}, "
-        f"protected exceedance probability {decimals(top['protected'], 3)})."
+        f"({top['best']} of {top['people']} people, frequency {frequency}, "
+        f"protected exceedance probability {protected})."
     )
 
 
@@ -109,25 +117,26 @@ def panels(fit: StudyFit) -> list[Panel]:
 
 
 def _panel(fit: StudyFit, learner: str) -> Panel:
-    present = fit.models[fit.models["learner"] == learner]["teacher"]
-    teachers = teachers_in_order(present.tolist())
+    of_learner = fit.models[fit.models["learner"] == learner]
+    teachers = teachers_in_order(of_learner["teacher"].tolist())
     # The bars of a model stand side by side, centred on its tick.
     width = 0.84 / len(teachers)
     middle = (len(teachers) - 1) / 2
+    ticks = np.arange(len(NAMES))
     marks = []
     for index, teacher in enumerate(teachers):
         models = _models_of(fit, teacher, learner)
-        marks.append(
-            charts.bars(
-                teacher,
-                COLOURS.get(teacher.partition(":")[0], charts.SOFT),
-                np.arange(len(NAMES)) + (index - middle) * width,
-                models["frequency"].to_numpy(),
-                models["frequency_sd"].to_numpy(),
-                width=0.92 * width,
-                marks=[str(count or "") for count in models["best"]],
-            )
+        kind = teacher.partition(":")[0]
+        bars = charts.bars(
+            teacher,
+            COLOURS.get(kind, charts.SOFT),
+            ticks + (index - middle) * width,
+            models["frequency"].to_numpy(),
+            models["frequency_sd"].to_numpy(),
+            width=0.92 * width,
+            marks=[str(count or "") for count in models["best"]],
         )
+        marks.append(bars)
     return charts.panel(
         robot_name(learner),
         marks,
@@ -151,26 +160,32 @@ def blocks(fit: StudyFit, teacher: str) -> list[Block]:
     """Return the section of the report: words, the figure, and a table for every robot."""
     if teacher not in set(fit.models["teacher"]):
         return []
-    learners = order(fit)
-    sentences = [report.paragraph(sentence(fit, teacher, learner)) for learner in learners]
-    title = "Which teacher is each person?"
-    figure = report.figure("fit", title, panels(fit), CAPTION, note=whose(fit))
+    sentences = []
     tables = []
-    for learner in learners:
+    for learner in order(fit):
+        result = sentence(fit, teacher, learner)
+        sentences.append(report.paragraph(result))
         rows = model_rows(fit, teacher, learner)
         caption = f"Models of a teacher: {robot_name(learner)}"
         tables.append(report.table(HEADS, rows, caption=caption, numbers_from=1))
+    title = "Which teacher is each person?"
+    figure = report.figure("fit", title, panels(fit), CAPTION, note=whose(fit))
     notes = map(report.paragraph, [LIMITS, *fit.notes])
     return [*sentences, *figure, *tables, *notes]
 
 
 def write(fit: StudyFit, out: Path) -> list[Path]:
     """Write the tables and the figure of a fit; return the files."""
+    tables = {
+        "fit_people": fit.people,
+        "fit_models": fit.models,
+    }
     files = []
-    for name, table in (("fit_people", fit.people), ("fit_models", fit.models)):
+    for name, table in tables.items():
         labelled = table.assign(data=fit.kind, mode=fit.mode)
         files.append(_put_table(out / f"{name}.csv", labelled))
-    return [*files, *save(draw(fit), out / "fit")]
+    figure = draw(fit)
+    return [*files, *save(figure, out / "fit")]
 
 
 def write_choices(fit: StudyFit, out: Path) -> Path:
@@ -180,7 +195,8 @@ def write_choices(fit: StudyFit, out: Path) -> Path:
 
 def _put_table(file: Path, table: "pd.DataFrame") -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    put(file, table.to_csv(index=False, lineterminator="\n").encode())
+    text = table.to_csv(index=False, lineterminator="\n")
+    put(file, text.encode())
     return file
 
 
@@ -191,9 +207,8 @@ def screen_tables(fit: StudyFit) -> "list[Table]":
     for teacher in teachers_in_order(fit.models["teacher"].tolist()):
         rows = []
         for learner in order(fit):
-            for model, best, rho, epsilon, frequency, _, protected in model_rows(
-                fit, teacher, learner
-            ):
+            for row in model_rows(fit, teacher, learner):
+                model, best, rho, epsilon, frequency, _, protected = row
                 if best.startswith("0 "):
                     continue
                 # The screen has no room for the standard deviation.
@@ -207,7 +222,12 @@ def screen_tables(fit: StudyFit) -> "list[Table]":
     return tables
 
 
-def _screen_table(title: str, heads: list[str], rows: list[list[str]], texts: int) -> "Table":
+def _screen_table(
+    title: str,
+    heads: list[str],
+    rows: list[list[str]],
+    texts: int,
+) -> "Table":
     from rich.table import Table
 
     """Return a table whose first columns are texts, the others numbers."""
@@ -227,8 +247,10 @@ def _screen_table(title: str, heads: list[str], rows: list[list[str]], texts: in
 def confusion(recovery: StudyRecovery, rho: float, learner: str) -> np.ndarray:
     """Return how many simulated people of each kind (rows) each model is best for (columns)."""
     models = recovery.models
-    own = models[(models["simulated_rho"] == rho) & (models["learner"] == learner)]
-    return own["best"].to_numpy().reshape(len(NAMES), len(NAMES))
+    of_rho = models[models["simulated_rho"] == rho]
+    of_learner = of_rho[of_rho["learner"] == learner]
+    counts = of_learner["best"].to_numpy()
+    return counts.reshape(len(NAMES), len(NAMES))
 
 
 def recovery_table(recovery: StudyRecovery) -> "Table":
@@ -237,32 +259,37 @@ def recovery_table(recovery: StudyRecovery) -> "Table":
     heads = ["simulated", "true ρ"]
     for learner in learners:
         heads += [LABELS.get(learner, learner), "ρ", "ε"]
-    medians = {
-        (row["simulated_rho"], row["learner"], row["kind"]): (row["rho_50"], row["epsilon_50"])
-        for row in recovery.parameters.to_dict("records")
-    }
+    medians = {}
+    for row in recovery.parameters.to_dict("records"):
+        key = (row["simulated_rho"], row["learner"], row["kind"])
+        medians[key] = (row["rho_50"], row["epsilon_50"])
     rows = []
     for rho in recovery.models["simulated_rho"].unique():
         # The diagonal: people for whom the model of their own kind is best.
         found = {learner: confusion(recovery, rho, learner).diagonal() for learner in learners}
         for index, kind in enumerate(NAMES):
-            cells = [kind, "–" if kind == RANDOM.name else f"{rho:g}"]
+            true_rho = f"{rho:g}"
+            if kind == RANDOM.name:
+                true_rho = "–"
+            cells = [kind, true_rho]
             for learner in learners:
+                count = found[learner][index]
                 # Random people have no ρ and no ε.
                 fitted = medians.get((rho, learner, kind), (np.nan, np.nan))
-                cells += [str(found[learner][index]), *map(decimals, fitted)]
+                cells += [str(count), *map(decimals, fitted)]
             rows.append(cells)
     title = (
         f"Of {recovery.participants} simulated people of each kind, how many the true model is "
-        "best "
-        f"for, and medians of its ρ and ε; ε = {recovery.lapse:g}, "
+        f"best for, and medians of its ρ and ε; ε = {recovery.lapse:g}, "
         f"{recovery.steps} steps with each robot"
     )
     return _screen_table(title, heads, rows, texts=1)
 
 
 def _title(recovery: StudyRecovery, rho: float, learner: str) -> str:
-    robots_taught = len(recovery.config.learners) if learner == ALL_ROBOTS else 1
+    robots_taught = 1
+    if learner == ALL_ROBOTS:
+        robots_taught = len(recovery.config.learners)
     steps = recovery.steps * robots_taught
     return f"{robot_name(learner)}, {steps} steps, ρ = {rho:g}, ε = {recovery.lapse:g}"
 
@@ -270,10 +297,10 @@ def _title(recovery: StudyRecovery, rho: float, learner: str) -> str:
 def draw_recovery(recovery: StudyRecovery) -> "Figure":
     """Draw the confusion of models: a panel per robot and ρ."""
     learners = (*recovery.config.learners, ALL_ROBOTS)
-    confusions = [
-        _confusion_panel(recovery, rho, learner)
-        for rho, learner in itertools.product(recovery.models["simulated_rho"].unique(), learners)
-    ]
+    rhos = recovery.models["simulated_rho"].unique()
+    confusions = []
+    for rho, learner in itertools.product(rhos, learners):
+        confusions.append(_confusion_panel(recovery, rho, learner))
     return charts.chart(
         confusions,
         f"What the data can tell: {recovery.participants} simulated people of each kind",
@@ -287,15 +314,16 @@ def _confusion_panel(recovery: StudyRecovery, rho: float, learner: str) -> Panel
     counts = confusion(recovery, rho, learner)[::-1]
     texts = np.where(counts > 0, counts.astype(str), "").tolist()
     share = np.where(counts > 0, counts / recovery.participants, np.nan)
-    last = len(NAMES) - 1
-    true_models = [(column, last - column) for column in range(len(NAMES))]
+    ticks = range(len(NAMES))
+    true_models = list(zip(ticks, reversed(ticks), strict=True))
+    cells = charts.cells(share, texts, true_models, None, (0.01, 1.0))
     return charts.panel(
         _title(recovery, rho, learner),
-        [charts.cells(share, texts, true_models, None, (0.01, 1.0))],
+        [cells],
         x="Model with the lowest BIC",
         y="Simulated kind",
-        x_ticks=(range(len(NAMES)), short_names()),
-        y_ticks=(range(len(NAMES)), NAMES[::-1]),
+        x_ticks=(ticks, short_names()),
+        y_ticks=(ticks, NAMES[::-1]),
         size=(4.8, 2.9),
     )
 
@@ -308,8 +336,9 @@ def write_recovery(recovery: StudyRecovery, out: Path) -> list[Path]:
         "recovery_parameters": recovery.parameters.assign(simulated_epsilon=recovery.lapse),
         "recovery_correlations": recovery.correlations,
     }
-    files = [
-        _put_table(out / f"{name}.csv", table.assign(data="simulated"))
-        for name, table in tables.items()
-    ]
-    return [*files, *save(draw_recovery(recovery), out / "recovery")]
+    files = []
+    for name, table in tables.items():
+        labelled = table.assign(data="simulated")
+        files.append(_put_table(out / f"{name}.csv", labelled))
+    figure = draw_recovery(recovery)
+    return [*files, *save(figure, out / "recovery")]

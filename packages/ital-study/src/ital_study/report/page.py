@@ -45,7 +45,10 @@ LEVEL = 0.05
 
 
 def write(
-    analysis: Analysis, out: Path, picture: Path | None = None, fit: StudyFit | None = None
+    analysis: Analysis,
+    out: Path,
+    picture: Path | None = None,
+    fit: StudyFit | None = None,
 ) -> list[Path]:
     """Write tables, figures and the report into a folder, each file completely or not at all.
 
@@ -63,17 +66,23 @@ def write(
     out.mkdir(parents=True, exist_ok=True)
     files = []
     for name in ("outcomes", "summary", "tests", "curves"):
-        labelled = getattr(analysis, name).assign(data=analysis.kind, mode=analysis.mode)
-        put(out / f"{name}.csv", labelled.to_csv(index=False, lineterminator="\n").encode())
-        files.append(out / f"{name}.csv")
+        table = getattr(analysis, name)
+        labelled = table.assign(data=analysis.kind, mode=analysis.mode)
+        text = labelled.to_csv(index=False, lineterminator="\n")
+        file = out / f"{name}.csv"
+        put(file, text.encode())
+        files.append(file)
     for name in _figures.drawings(analysis):
-        files += save(_figures.draw(name, analysis), out / name)
+        figure = _figures.draw(name, analysis)
+        files += save(figure, out / name)
     files += quality_report.write(analysis, out)
     if fit:
         files += fit_report.write(fit, out)
-    put(out / "report.html", html_page(analysis, picture, fit).encode())
-    put(out / "report.pdf", pdf_page(analysis, fit))
-    return [*files, out / "report.html", out / "report.pdf"]
+    html_file = out / "report.html"
+    pdf_file = out / "report.pdf"
+    put(html_file, html_page(analysis, picture, fit).encode())
+    put(pdf_file, pdf_page(analysis, fit))
+    return [*files, html_file, pdf_file]
 
 
 def main_teacher(analysis: Analysis) -> str:
@@ -95,23 +104,27 @@ def findings(analysis: Analysis) -> list[str]:
     teacher = main_teacher(analysis)
     learners = analysis.config.learners
     versus = _versus(analysis, teacher, AWARE)
+    # Mean length of the paths, by teacher and learner.
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     sentences = []
     if _is_papers(analysis):
+        naive_path = paths[teacher, NAIVE]
         sentences += [
             _comparison(analysis, teacher, (AWARE, NAIVE)),
             claim(analysis, teacher),
-            _slowness(analysis, teacher, paths[teacher, NAIVE]),
+            _slowness(analysis, teacher, naive_path),
         ]
-    sentences += [_comparison(analysis, teacher, pair) for pair in _pairs_beside(analysis)]
+    for pair in _pairs_beside(analysis):
+        sentences.append(_comparison(analysis, teacher, pair))
     if AWARE in learners:
-        sentences.append(
-            _matched_steps(analysis, teacher, paths[teacher, AWARE], versus[teacher, MATCHED])
-        )
-    main = compared_robots(analysis.config)[0][0]
+        aware_path = paths[teacher, AWARE]
+        control = versus[teacher, MATCHED]
+        sentences.append(_matched_steps(analysis, teacher, aware_path, control))
+    main, _ = compared_robots(analysis.config)[0]
     sentences += _beside_others(analysis, teacher, main)
     if _is_papers(analysis) and ADAPTIVE in learners:
-        sentences.append(_of_adaptive(analysis, teacher, paths[teacher, ADAPTIVE]))
+        adaptive_path = paths[teacher, ADAPTIVE]
+        sentences.append(_of_adaptive(analysis, teacher, adaptive_path))
     if _believing(analysis):
         sentences.append(BELIEF_NOTE)
     return sentences
@@ -139,12 +152,14 @@ def _pairs_beside(analysis: Analysis) -> list[tuple[str, str]]:
 def _comparison(analysis: Analysis, teacher: str, pair: tuple[str, str]) -> str:
     """Return the comparison of two robots on the distance, mean over maps."""
     first, second = pair
-    test = _versus(analysis, teacher, first)[teacher, second]
+    tests_of_first = _versus(analysis, teacher, first)
+    test = tests_of_first[teacher, second]
+    mean_first = decimals(test["mean_first"])
+    mean_second = decimals(test["mean_second"])
     return (
         f"After {analysis.config.steps} arrows, mean over maps, the distance to the truth had "
-        "fallen "
-        f"by {decimals(test['mean_first'])} for {arm(teacher, first)} "
-        f"and by {decimals(test['mean_second'])} for {arm(teacher, second)}: {_difference(test)}."
+        f"fallen by {mean_first} for {arm(teacher, first)} "
+        f"and by {mean_second} for {arm(teacher, second)}: {_difference(test)}."
     )
 
 
@@ -152,13 +167,15 @@ def _slowness(analysis: Analysis, teacher: str, path: float) -> str:
     """Return why that comparison says little: the naive robot hardly moves."""
     config = analysis.config
     start = analysis.paths["start"].mean()
-    means = analysis.summary.set_index(["teacher", "learner", "map", "outcome"])["mean"]
+    summary = analysis.summary.set_index(["teacher", "learner", "map", "outcome"])
+    means = summary["mean"]
     of_machine = ("machine", NAIVE, ALL_MAPS, "distance_last")
     even_machine = ""
     if of_machine in means.index:
+        nearer = decimals(means[of_machine])
         even_machine = (
             "Even the machine, which always picks the best of the arrows, brings it only "
-            f"{decimals(means[of_machine])} nearer. "
+            f"{nearer} nearer. "
         )
     return (
         f"The naive robot hardly moves, whoever teaches it. At step size η = {config.lr:g} "
@@ -168,15 +185,23 @@ def _slowness(analysis: Analysis, teacher: str, path: float) -> str:
     )
 
 
-def _matched_steps(analysis: Analysis, teacher: str, path: float, test: Mapping[Any, Any]) -> str:
+def _matched_steps(
+    analysis: Analysis,
+    teacher: str,
+    path: float,
+    test: Mapping[Any, Any],
+) -> str:
     """Return the comparison with the control of matched steps."""
-    result = "the gap between ITAL and IMT" if _is_papers(analysis) else "how near ITAL came"
+    result = "how near ITAL came"
+    if _is_papers(analysis):
+        result = "the gap between ITAL and IMT"
+    of_aware = decimals(test["mean_first"])
+    of_control = decimals(test["mean_second"])
     return (
         f"The aware robot's path is {decimals(path, 1)} long. A naive robot whose steps are made "
-        "as "
-        "long as the aware robot's would be (the matched-step control) comes "
-        f"{decimals(test['mean_second'])} nearer to the truth, the aware robot "
-        f"{decimals(test['mean_first'])}: {_difference(test)}. {_verdict(test, result)}"
+        "as long as the aware robot's would be (the matched-step control) comes "
+        f"{of_control} nearer to the truth, the aware robot "
+        f"{of_aware}: {_difference(test)}. {_verdict(test, result)}"
     )
 
 
@@ -188,24 +213,25 @@ def claim(analysis: Analysis, teacher: str) -> str:
     Without p-values (a single participant, say) it cannot be judged.
     """
     maps = len(analysis.config.maps)
+    aware = (teacher, AWARE)
+    naive = (teacher, NAIVE)
     per_map = analysis.tests[analysis.tests["map"] != ALL_MAPS]
-    tests_of_outcomes = {
-        outcome: tests_of(per_map, outcome, (teacher, AWARE), (teacher, NAIVE))
-        for outcome in CLAIMED
-    }
-    all_tests = [test for tests in tests_of_outcomes.values() for test in tests.to_dict("records")]
+    all_tests = []
+    # Number of maps on which the claim holds, by outcome.
+    held = {}
+    for outcome in CLAIMED:
+        tests_of_outcome = tests_of(per_map, outcome, aware, naive)
+        all_tests += tests_of_outcome.to_dict("records")
+        is_ahead = tests_of_outcome["difference"] > 0
+        is_significant = tests_of_outcome["p_holm"] < LEVEL
+        held[outcome] = int((is_ahead & is_significant).sum())
     claimed = (
         "The paper claims that ITAL is significantly ahead of IMT on every map and by every "
-        "measure. "
-        f"For {arm(teacher, AWARE)} this"
+        f"measure. For {arm(*aware)} this"
     )
     if not all(map(judged, all_tests)):
-        return f"{claimed} cannot be judged: {_too_few(min(test['n'] for test in all_tests))}."
-    # Number of maps on which the claim holds, by outcome.
-    held = {
-        outcome: int(((tests["difference"] > 0) & (tests["p_holm"] < LEVEL)).sum())
-        for outcome, tests in tests_of_outcomes.items()
-    }
+        fewest = min(test["n"] for test in all_tests)
+        return f"{claimed} cannot be judged: {_too_few(fewest)}."
     counts = ", ".join(f"{CLAIMED[outcome]} on {count}" for outcome, count in held.items())
     if all(count == maps for count in held.values()):
         verdict = "holds"
@@ -220,10 +246,15 @@ def claim(analysis: Analysis, teacher: str) -> str:
 def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[Any, Any]]:
     """Return the tests of an arm on the distance, mean over maps, by what it is compared with."""
     tests = analysis.tests
-    selected = (tests["teacher"] == teacher) & (tests["first"] == first)
-    selected &= (tests["outcome"] == "distance_last") & (tests["map"] == ALL_MAPS)
-    rows = tests[selected].to_dict("records")
-    return {(row["second_teacher"], row["second"]): row for row in rows}
+    of_distance = tests[tests["outcome"] == "distance_last"]
+    over_maps = of_distance[of_distance["map"] == ALL_MAPS]
+    of_teacher = over_maps[over_maps["teacher"] == teacher]
+    of_arm = of_teacher[of_teacher["first"] == first]
+    versus: dict[Arm, Mapping[Any, Any]] = {}
+    for row in of_arm.to_dict("records"):
+        second = (row["second_teacher"], row["second"])
+        versus[second] = row
+    return versus
 
 
 def _of_adaptive(analysis: Analysis, teacher: str, path: float) -> str:
@@ -232,14 +263,15 @@ def _of_adaptive(analysis: Analysis, teacher: str, path: float) -> str:
     versus = _versus(analysis, teacher, ADAPTIVE)
     against_naive = versus[teacher, NAIVE]
     against_aware = versus[teacher, AWARE]
+    closer = decimals(against_naive["mean_first"])
+    largest_beta = LINEAR / (2 * config.lr)
     return (
         "The adaptive robot finds out by itself whether its teacher helps. "
-        f"{arm(teacher, ADAPTIVE)} came {decimals(against_naive['mean_first'])} closer to the "
-        "truth: "
+        f"{arm(teacher, ADAPTIVE)} came {closer} closer to the truth: "
         f"against {arm(teacher, NAIVE)} {_difference(against_naive)}, "
         f"against {arm(teacher, AWARE)} {_difference(against_aware)}. "
         f"Its path is {decimals(path, 1)} long. "
-        f"It uses a β of {LINEAR / (2 * config.lr):.0f} at most, the aware robot {config.beta:g}: "
+        f"It uses a β of {largest_beta:.0f} at most, the aware robot {config.beta:g}: "
         "they differ in how far they go as well as in how they read a choice."
     )
 
@@ -263,23 +295,29 @@ def _beside_others(analysis: Analysis, teacher: str, robot: str) -> list[str]:
         )
     for name in others:
         test = versus[name, robot]
+        mean_first = decimals(test["mean_first"])
+        mean_second = decimals(test["mean_second"])
         sentences.append(
-            f"{arm(teacher, robot)} against {arm(name, robot)}: {decimals(test['mean_first'])} "
-            f"and {decimals(test['mean_second'])}, {_difference(test)}."
+            f"{arm(teacher, robot)} against {arm(name, robot)}: {mean_first} "
+            f"and {mean_second}, {_difference(test)}."
         )
     return [" ".join(sentences)]
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
     """Return a difference with its interval, n, t, p and d; without a test, why there is none."""
+    difference = decimals(row["difference"])
+    n = row["n"]
     if not judged(row):
-        difference = decimals(row["difference"])
-        return f"a difference of {difference}, which cannot be judged: {_too_few(row['n'])}"
+        return f"a difference of {difference}, which cannot be judged: {_too_few(n)}"
+    low = decimals(row["low"])
+    high = decimals(row["high"])
+    t = decimals(row["t"])
+    p = p_equals(row["p"])
+    d = decimals(row["d"])
     return (
-        f"a difference of {decimals(row['difference'])} (95 % interval {decimals(row['low'])} to "
-        f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p "
-        f"{p_equals(row['p'])}, "
-        f"d = {decimals(row['d'])})"
+        f"a difference of {difference} (95 % interval {low} to {high}, "
+        f"n = {n}, t = {t}, p {p}, d = {d})"
     )
 
 
@@ -311,32 +349,40 @@ def _too_few(n: int) -> str:
     return f"these {n} participants give no test"
 
 
-def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list[list[str]]:
+def test_rows(
+    analysis: Analysis,
+    outcome: str,
+    first: Arm,
+    second: Arm,
+) -> list[list[str]]:
     """Return one row per map for a table: n, means, then the columns of :data:`HEADINGS`."""
     rows = []
     digits = digits_of(outcome)
-    for test in tests_of(analysis.tests, outcome, first, second).to_dict("records"):
+    selected = tests_of(analysis.tests, outcome, first, second)
+    for test in selected.to_dict("records"):
         name = str(test["map"])
-        p_holm = f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip()
+        adjusted = test["p_holm"]
+        p_holm = f"{p_value(adjusted)} {stars(adjusted)}".strip()
         if test["map"] == ALL_MAPS:
             # The mean over maps is a single test: there is nothing to adjust.
             name = "mean over maps"
             p_holm = ""
-        rows.append(
-            [
-                name,
-                str(test["n"]),
-                decimals(test["mean_first"], digits),
-                decimals(test["mean_second"], digits),
-                decimals(test["difference"], digits),
-                f"{decimals(test['low'], digits)} … {decimals(test['high'], digits)}",
-                decimals(test["t"]),
-                p_value(test["p"]),
-                p_holm,
-                decimals(test["d"]),
-                p_value(test["wilcoxon_p"]),
-            ]
-        )
+        low = decimals(test["low"], digits)
+        high = decimals(test["high"], digits)
+        row = [
+            name,
+            str(test["n"]),
+            decimals(test["mean_first"], digits),
+            decimals(test["mean_second"], digits),
+            decimals(test["difference"], digits),
+            f"{low} … {high}",
+            decimals(test["t"]),
+            p_value(test["p"]),
+            p_holm,
+            decimals(test["d"]),
+            p_value(test["wilcoxon_p"]),
+        ]
+        rows.append(row)
     return rows
 
 
@@ -346,20 +392,24 @@ HEADINGS = ["difference", "95 % interval", "t", "p", "p (Holm)", "d", "p (Wilcox
 def html_page(analysis: Analysis, picture: Path | None = None, fit: StudyFit | None = None) -> str:
     """Return the report as one self-contained page that can be opened from disk and printed."""
     config = analysis.config
+    maps = len(config.maps)
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
     lead = (
-        f"Study {config.name}: {len(config.maps)} maps, {config.steps} steps with each robot, "
+        f"Study {config.name}: {maps} maps, {config.steps} steps with each robot, "
         f"η = {config.lr:g}, β = {config.beta:g}, {config.volume} volume, {config.arrows} arrows. "
         f"Participants: {people} ({analysis.mode}). "
         f"Configuration {config.hash[:12]}…, ital {__version__}."
     )
     of_people = _figures.of_people(analysis)
-    kind = "report" if of_people else f"report on {analysis.mode} data"
+    kind = "report"
+    if not of_people:
+        kind = f"report on {analysis.mode} data"
+    whose = _figures.whose(analysis).removesuffix(".")
     return report.page(
         f"{config.title}: {kind}",
         sections(analysis, picture, fit),
         lead=lead,
-        banner=f"{_figures.whose(analysis).removesuffix('.')}.",
+        banner=f"{whose}.",
         alert=not of_people or analysis.left_out.everybody,
     )
 
@@ -374,44 +424,53 @@ def sections(
     if analysis.left_out.everybody:
         return _sections_without_people(analysis, picture)
     teacher = main_teacher(analysis)
-    aware = (teacher, AWARE)
-    naive = (teacher, NAIVE)
-    figures: dict[str, list[Block]] = {name: [] for name in _figures.DRAWINGS}
-    figures |= {name: _figures.block(name, analysis) for name in _figures.drawings(analysis)}
-    found = [*map(report.paragraph, findings(analysis)), *figures["bars"]]
+    figures = _figure_blocks(analysis)
+    found = [*_paragraphs(findings(analysis)), *figures["bars"]]
     taught = [*figures["maps"], interface(analysis.config, picture)]
-    models = fit_report.blocks(fit, teacher) if fit else []
+    aware = tests(analysis, CLAIMED, (teacher, AWARE), (teacher, NAIVE))
+    adaptive = _adaptive_tests(analysis, teacher)
+    belief = _belief_tests(analysis, teacher)
+    others = _tests_of_teachers(analysis, teacher)
+    models = []
+    if fit:
+        models = fit_report.blocks(fit, teacher)
     control = []
     if AWARE in analysis.config.learners:
         control = [report.paragraph(CONTROL), *figures["control"]]
         control += _control_tests(analysis, teacher)
-    first, second = compared_robots(analysis.config)[0]
-    quality = quality_report.blocks(analysis, (teacher, first), (teacher, second))
     return [
         report.section("What was found", "findings", found),
         report.section("What was taught, and how", "shown", taught),
-        report.section(
-            "Aware against naive robots", "aware", tests(analysis, CLAIMED, aware, naive)
-        ),
-        report.section(
-            "Adaptive against naive and aware robots",
-            "adaptive",
-            _adaptive_tests(analysis, teacher),
-        ),
-        report.section("Robots that keep a belief", "belief", _belief_tests(analysis, teacher)),
-        report.section(
-            "Compared with the machine and with chance",
-            "others",
-            _tests_of_teachers(analysis, teacher),
-        ),
+        report.section("Aware against naive robots", "aware", aware),
+        report.section("Adaptive against naive and aware robots", "adaptive", adaptive),
+        report.section("Robots that keep a belief", "belief", belief),
+        report.section("Compared with the machine and with chance", "others", others),
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
         report.section("Which teacher is each person?", "fit", models),
         report.section("Answers to the questions", "answers", _answers(analysis)),
         report.section("A limit of this comparison: step length", "steps", control),
-        report.section("Data quality, and who is left out", "quality", quality),
-        report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
+        report.section(QUALITY, "quality", _quality(analysis, teacher)),
+        report.section("Notes", "notes", _paragraphs(notes(analysis))),
     ]
+
+
+def _figure_blocks(analysis: Analysis) -> dict[str, list[Block]]:
+    """Return the figures by name; a study without a figure has no blocks for it."""
+    figures: dict[str, list[Block]] = {name: [] for name in _figures.DRAWINGS}
+    for name in _figures.drawings(analysis):
+        figures[name] = _figures.block(name, analysis)
+    return figures
+
+
+def _paragraphs(sentences: Iterable[str]) -> list[Block]:
+    return [report.paragraph(sentence) for sentence in sentences]
+
+
+def _quality(analysis: Analysis, teacher: str) -> list[Block]:
+    """Return the blocks on data quality; their tests are of the two robots that matter most."""
+    first, second = compared_robots(analysis.config)[0]
+    return quality_report.blocks(analysis, (teacher, first), (teacher, second))
 
 
 def _adaptive_tests(analysis: Analysis, teacher: str) -> list[Block]:
@@ -428,14 +487,15 @@ def _belief_tests(analysis: Analysis, teacher: str) -> list[Block]:
     believing = _believing(analysis)
     blocks = []
     for first, second in compared_robots(analysis.config):
-        if first in believing:
-            blocks += tests(analysis, CLAIMED, (teacher, first), (teacher, second))
+        if first not in believing:
+            continue
+        blocks += tests(analysis, CLAIMED, (teacher, first), (teacher, second))
     return blocks
 
 
 def _tests_of_teachers(analysis: Analysis, teacher: str) -> list[Block]:
     """Return the tests of a robot against those of the machine and of the random teacher."""
-    robot = compared_robots(analysis.config)[0][0]
+    robot, _ = compared_robots(analysis.config)[0]
     blocks = []
     for other in ("machine", "random"):
         blocks += tests(analysis, ("distance_last",), (teacher, robot), (other, robot))
@@ -452,13 +512,14 @@ def _sections_without_people(analysis: Analysis, picture: Path | None) -> list[P
     taught = [*_figures.block("maps", analysis), interface(analysis.config, picture)]
     quality = quality_report.nobody_blocks(analysis)
     return [
-        report.section("What was found", "findings", map(report.paragraph, findings(analysis))),
+        report.section("What was found", "findings", _paragraphs(findings(analysis))),
         report.section("What was taught, and how", "shown", taught),
-        report.section("Data quality, and who is left out", "quality", quality),
-        report.section("Notes", "notes", map(report.paragraph, analysis.notes)),
+        report.section(QUALITY, "quality", quality),
+        report.section("Notes", "notes", _paragraphs(analysis.notes)),
     ]
 
 
+QUALITY = "Data quality, and who is left out"
 CONTROL = (
     "The control has its own belief and sees the same arrows. It moves along the gradient of the "
     "chosen arrow, like "
@@ -499,17 +560,25 @@ def notes(analysis: Analysis) -> list[str]:
     return sentences
 
 
-def tests(analysis: Analysis, outcomes: Iterable[str], first: Arm, second: Arm) -> list[Block]:
+def tests(
+    analysis: Analysis,
+    outcomes: Iterable[str],
+    first: Arm,
+    second: Arm,
+) -> list[Block]:
     """Return a table for each outcome that was tested: one arm against another on every map."""
     titles = measures(analysis.config.steps)
-    against = f"{arm(*first)} against {arm(*second)}"
-    heads = ["map", "n", arm(*first), arm(*second), *HEADINGS]
+    name_first = arm(*first)
+    name_second = arm(*second)
+    heads = ["map", "n", name_first, name_second, *HEADINGS]
     tables = []
     for outcome in outcomes:
         rows = test_rows(analysis, outcome, first, second)
-        if rows:
-            caption = f"{titles[outcome].title}: {against}"
-            tables.append(report.table(heads, rows, caption=caption, numbers_from=1))
+        if not rows:
+            continue
+        title = titles[outcome].title
+        caption = f"{title}: {name_first} against {name_second}"
+        tables.append(report.table(heads, rows, caption=caption, numbers_from=1))
     return tables
 
 
@@ -521,30 +590,37 @@ def _answers(analysis: Analysis) -> list[Block]:
 def _arms_table(analysis: Analysis) -> Block:
     """Return every outcome in every arm, mean over maps, with its error over participants."""
     outcomes = measures(analysis.config.steps)
-    over_maps = analysis.summary[analysis.summary["map"] == ALL_MAPS]
+    summary = analysis.summary
+    over_maps = summary[summary["map"] == ALL_MAPS]
     cells = {}
     for row in over_maps.to_dict("records"):
-        digits = digits_of(row["outcome"])
-        cell = f"{decimals(row['mean'], digits)} ± {decimals(row['sem'], digits)}"
-        cells[row["teacher"], row["learner"], row["outcome"]] = cell
-    teachers = teachers_in_order(analysis.summary["teacher"].tolist())
+        outcome = row["outcome"]
+        digits = digits_of(outcome)
+        mean = decimals(row["mean"], digits)
+        error = decimals(row["sem"], digits)
+        cells[row["teacher"], row["learner"], outcome] = f"{mean} ± {error}"
+    teachers = teachers_in_order(summary["teacher"].tolist())
     learners = robots(analysis.config)
     if MATCHED in with_control(analysis.config):
         learners = (*learners, MATCHED)
-    rows = [
-        [arm(teacher, learner), *(cells[teacher, learner, outcome] for outcome in outcomes)]
-        for teacher, learner in itertools.product(teachers, learners)
-    ]
-    heads = ["arm", *(outcome.short for outcome in outcomes.values())]
+    rows = []
+    for teacher, learner in itertools.product(teachers, learners):
+        cells_of_arm = [cells[teacher, learner, outcome] for outcome in outcomes]
+        rows.append([arm(teacher, learner), *cells_of_arm])
+    headings = [measure.short for measure in outcomes.values()]
+    heads = ["arm", *headings]
     caption = "Mean over maps ± SE over participants; distances as decreases"
     return report.table(heads, rows, caption=caption, numbers_from=1)
 
 
 def pdf_page(analysis: Analysis, fit: StudyFit | None = None) -> bytes:
     """Return the findings, the main tests and all figures on one tall page."""
-    title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
-    sentences = [*findings(analysis), *analysis.notes, quality_report.summary(analysis)]
-    blocks = [*map(report.paragraph, sentences), *_figures.block("maps", analysis)]
+    config = analysis.config
+    title = f"{config.title}: study {config.name}, ital {__version__}"
+    sentences = [*findings(analysis), *analysis.notes]
+    sentences.append(quality_report.summary(analysis))
+    blocks = _paragraphs(sentences)
+    blocks += _figures.block("maps", analysis)
     colour = _figures.WARNING
     if not analysis.left_out.everybody:
         blocks += _pdf_comparisons(analysis, fit)
@@ -564,9 +640,8 @@ def _pdf_comparisons(analysis: Analysis, fit: StudyFit | None) -> list[Block]:
     if fit:
         blocks += fit_report.blocks(fit, teacher)
     # The summary, which comes first, is among the sentences at the top of the page.
-    first, second = compared_robots(analysis.config)[0]
-    quality = quality_report.blocks(analysis, (teacher, first), (teacher, second))
-    return [*blocks, *quality[1:]]
+    _, *quality = _quality(analysis, teacher)
+    return [*blocks, *quality]
 
 
 def _tabled_pairs(analysis: Analysis) -> list[tuple[str, str]]:
@@ -589,15 +664,18 @@ def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
         return {}
     titles = measures(analysis.config.steps)
     teachers = teachers_in_order(analysis.tests["teacher"].tolist())
+    # The screen is narrower than the page.
+    too_wide = ["95 % interval", "t", "p (Wilcoxon)"]
     tables = {}
     for (first, second), outcome in itertools.product(_tabled_pairs(analysis), CLAIMED):
         rows = []
         for teacher in teachers:
             tests_of_teacher = test_rows(analysis, outcome, (teacher, first), (teacher, second))
             rows += [[teacher, *row] for row in tests_of_teacher]
-        heads = ["teacher", "map", "n", LABELS[first], LABELS[second], *HEADINGS]
+        name_first = LABELS[first]
+        name_second = LABELS[second]
+        heads = ["teacher", "map", "n", name_first, name_second, *HEADINGS]
         table = pd.DataFrame(rows, columns=heads)
-        title = f"{titles[outcome].title}: {LABELS[first]} against {LABELS[second]}"
-        # The screen is narrower than the page.
-        tables[title] = table.drop(columns=["95 % interval", "t", "p (Wilcoxon)"])
+        title = f"{titles[outcome].title}: {name_first} against {name_second}"
+        tables[title] = table.drop(columns=too_wide)
     return tables

@@ -33,11 +33,18 @@ def write(analysis: Analysis, out: Path) -> list[Path]:
     Returns:
         The files.
     """
-    tables = {"tests_full": analysis.full, "left_out": analysis.left_out.reasons}
+    tables = {
+        "tests_full": analysis.full,
+        "left_out": analysis.left_out.reasons,
+    }
+    files = []
     for name, table in tables.items():
         labelled = table.assign(data=analysis.kind, mode=analysis.mode)
-        put(out / f"{name}.csv", labelled.to_csv(index=False, lineterminator="\n").encode())
-    return [out / f"{name}.csv" for name in tables]
+        text = labelled.to_csv(index=False, lineterminator="\n")
+        file = out / f"{name}.csv"
+        put(file, text.encode())
+        files.append(file)
+    return files
 
 
 def summary(analysis: Analysis) -> str:
@@ -52,18 +59,18 @@ def summary(analysis: Analysis) -> str:
     elif gone.size:
         summary_of_people = (
             f"{gone.size} of {people} people who finished are left out of everything in this "
-            "report "
-            "except the comparison in the section on data quality, which shows everybody as well."
+            "report except the comparison in the section on data quality, which shows everybody "
+            "as well."
         )
     else:
         summary_of_people = (
             f"Nobody of the {people} people who finished is left out: "
             "the full and the filtered analysis agree."
         )
-    flags = analysis.config.quality.exclude
+    flags = ", ".join(analysis.config.quality.exclude)
     if not flags:
         return summary_of_people
-    rule = f"The configuration leaves out people with a flag among {', '.join(flags)}."
+    rule = f"The configuration leaves out people with a flag among {flags}."
     return f"{summary_of_people} {rule}"
 
 
@@ -102,11 +109,15 @@ def reasons_table(analysis: Analysis) -> Block:
     """Return why people are left out; somebody with two reasons counts under both."""
     reasons = analysis.left_out.reasons
     counts = Counter(zip(reasons["decided"], reasons["reason"], strict=True))
-    rows = [
-        [reason, DECIDED.get(decided, LATER), count] for (decided, reason), count in counts.items()
-    ]
+    rows = []
+    for (decided, reason), count in counts.items():
+        by_whom = DECIDED.get(decided, LATER)
+        rows.append([reason, by_whom, count])
     return report.table(
-        ["reason", "decided by", "people"], rows, caption="Left out, and why", numbers_from=2
+        ["reason", "decided by", "people"],
+        rows,
+        caption="Left out, and why",
+        numbers_from=2,
     )
 
 
@@ -144,30 +155,41 @@ def both(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
         heads += [f"n, {people}", "difference", "95 % interval", "p (Holm)"]
     tables = []
     for outcome in CLAIMED:
+        digits = digits_of(outcome)
         # A row per map: its name, the cells of everybody, the cells of those who are not left out.
         rows: dict[str, list[str]] = {}
         for tests in (analysis.full, analysis.tests):
-            for test in tests_of(tests, outcome, first, second).to_dict("records"):
-                name = "mean over maps" if test["map"] == ALL_MAPS else str(test["map"])
-                rows.setdefault(name, [name]).extend(_test_cells(test, digits_of(outcome)))
-        caption = (
-            f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}, "
-            "with and without those left out"
-        )
+            selected = tests_of(tests, outcome, first, second)
+            for test in selected.to_dict("records"):
+                name = str(test["map"])
+                if test["map"] == ALL_MAPS:
+                    name = "mean over maps"
+                row = rows.setdefault(name, [name])
+                row += _test_cells(test, digits)
+        title = titles[outcome].title
+        caption = f"{title}: {arm(*first)} against {arm(*second)}, with and without those left out"
         tables.append(report.table(heads, rows.values(), caption=caption, numbers_from=1))
     return tables
 
 
 def _test_cells(test: Mapping[Any, Any], digits: int) -> list[str]:
+    low = decimals(test["low"], digits)
+    high = decimals(test["high"], digits)
+    p_holm = test["p_holm"]
     return [
         str(test["n"]),
         decimals(test["difference"], digits),
-        f"{decimals(test['low'], digits)} … {decimals(test['high'], digits)}",
-        f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip(),
+        f"{low} … {high}",
+        f"{p_value(p_holm)} {stars(p_holm)}".strip(),
     ]
 
 
-def tests_of(tests: "pd.DataFrame", outcome: str, first: Arm, second: Arm) -> "pd.DataFrame":
+def tests_of(
+    tests: "pd.DataFrame",
+    outcome: str,
+    first: Arm,
+    second: Arm,
+) -> "pd.DataFrame":
     """Select the tests of an outcome between two arms.
 
     Args:

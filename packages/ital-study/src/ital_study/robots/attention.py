@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from ital_study.robots.rules import Arrow
 
 
-def check_at(config: Config, map_name: str, robot: int, step: int) -> int | None:
+def check_at(
+    config: Config,
+    map_name: str,
+    robot: int,
+    step: int,
+) -> int | None:
     """Find the check that comes before a step.
 
     Args:
@@ -68,19 +73,30 @@ def arrows_of(config: Config, number: int, check: int) -> "list[Arrow]":
     def draw_number(cell: int, purpose: str) -> int:
         """Draw a number for one purpose; it depends on no other cell."""
         text = f"attention {config.seed} {number} {check} {cell} {purpose}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+        digest = hashlib.sha256(text.encode()).digest()
+        return int.from_bytes(digest[:8])
 
-    right_cell = corner(config.attention[check].choose, config.size)
+    choose = config.attention[check].choose
+    right_cell = corner(choose, config.size)
     other_cells = [cell for cell in range(config.size**2) if cell != right_cell]
     # Sorting by numbers of their own shuffles the cells. The purposes, "drawn", "place" and
     # "direction", are part of what participants have seen: another word would draw other arrows.
     shuffled = sorted(other_cells, key=lambda cell: draw_number(cell, "drawn"))
-    cells = [right_cell, *shuffled[: config.candidates - 1]]
-    listed = sorted(cells, key=lambda cell: draw_number(cell, "place"))
-    return [Arrow(cell, draw_number(cell, "direction") % 4) for cell in listed]
+    drawn = shuffled[: config.candidates - 1]
+    listed = sorted([right_cell, *drawn], key=lambda cell: draw_number(cell, "place"))
+    arrows = []
+    for cell in listed:
+        action = draw_number(cell, "direction") % 4
+        arrows.append(Arrow(cell, action))
+    return arrows
 
 
-def answer(config: Config, number: int, check: int, choice: int) -> dict[str, Any]:
+def answer(
+    config: Config,
+    number: int,
+    check: int,
+    choice: int,
+) -> dict[str, Any]:
     """Judge the answer to a check.
 
     Args:
@@ -93,7 +109,8 @@ def answer(config: Config, number: int, check: int, choice: int) -> dict[str, An
         What the event of the answer holds.
     """
     choose = config.attention[check].choose
-    cells = [arrow.cell for arrow in arrows_of(config, number, check)]
+    arrows = arrows_of(config, number, check)
+    cells = [arrow.cell for arrow in arrows]
     right = right_choice(choose, cells, config.size)
     return {
         "check": check,

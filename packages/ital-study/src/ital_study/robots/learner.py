@@ -7,7 +7,6 @@ keep a belief have a large memory: their states hold what they were shown, and i
 """
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -50,12 +49,20 @@ def robots_offered(rules: StudyRules) -> list[str]:
 
     Robots that keep a belief take long to compile: only studies that include them offer them.
     """
-    return [
-        name for name in rules.robots if name in rules.config.learners or not KINDS[name].believes
-    ]
+    offered = []
+    for name in rules.robots:
+        is_included = name in rules.config.learners
+        if is_included or not KINDS[name].believes:
+            offered.append(name)
+    return offered
 
 
-def start(rules: StudyRules, map_name: str, robot: str, number: int) -> JsonDict:
+def start(
+    rules: StudyRules,
+    map_name: str,
+    robot: str,
+    number: int,
+) -> JsonDict:
     """Return a robot that has seen nothing yet, and the arrows of its first step.
 
     Args:
@@ -72,7 +79,8 @@ def start(rules: StudyRules, map_name: str, robot: str, number: int) -> JsonDict
     """
     _check_robot(rules, robot)
     mind = rules.first_mind(number, map_name, robot)
-    return _answer_with(rules, state_of(rules, map_name, robot, number, mind), mind)
+    state = state_of(rules, map_name, robot, number, mind)
+    return _answer_with(rules, state, mind)
 
 
 def look(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow]) -> JsonDict:
@@ -94,7 +102,12 @@ def look(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow]) -> Jso
     return _answer_with(rules, state, mind, **worth)
 
 
-def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice: int) -> JsonDict:
+def step(
+    rules: StudyRules,
+    state: JsonDict,
+    candidates: Sequence[Arrow],
+    choice: int,
+) -> JsonDict:
     """Show one of the arrows to the robot.
 
     Args:
@@ -112,16 +125,19 @@ def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice
             large.
     """
     before = mind_of(rules, state)
-    worth = _worth_of_arrows(rules, state["map"], before, candidates)
+    map_name = state["map"]
+    robot = state["robot"]
+    worth = _worth_of_arrows(rules, map_name, before, candidates)
     try:
-        after = rules.update(state["map"], state["robot"], before, candidates, choice)
+        after = rules.update(map_name, robot, before, candidates, choice)
     except FloatingPointError:
         raise InputError(TOO_LARGE) from None
     change = float(np.linalg.norm(after.belief - before.belief))
     history = None
-    if KINDS[state["robot"]].believes:
-        history = (*_history_of(rules, state), PastStep(tuple(candidates), choice))
-    state_after = state_of(rules, state["map"], state["robot"], state["number"], after, history)
+    if KINDS[robot].believes:
+        now = PastStep(tuple(candidates), choice)
+        history = (*_history_of(rules, state), now)
+    state_after = state_of(rules, map_name, robot, state["number"], after, history)
     return _answer_with(rules, state_after, after, change=change, **worth)
 
 
@@ -185,32 +201,37 @@ def mind_of(rules: StudyRules, state: JsonDict) -> Mind:
     if KINDS[state["robot"]].believes:
         return _replayed(rules, state, belief)
     # A new robot of this kind says how many arrays the memory has, and their types and shapes.
-    leaves, structure = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
+    new = rules.mind(state["robot"], belief)
+    leaves, structure = jax.tree.flatten(new.memory)
     sizes = [np.size(leaf) for leaf in leaves]
-    if [len(part) for part in state["memory"]] != sizes:
+    parts = state["memory"]
+    if [len(part) for part in parts] != sizes:
         raise InputError(f"the memory of a robot {state['robot']!r} has parts of {sizes} numbers")
-    memory = [
-        np.asarray(part, leaf.dtype).reshape(leaf.shape)
-        for part, leaf in zip(state["memory"], leaves, strict=True)
-    ]
-    return Mind(belief, jax.tree.unflatten(structure, memory), state["step"])
+    arrays = []
+    for part, leaf in zip(parts, leaves, strict=True):
+        flat = np.asarray(part, leaf.dtype)
+        arrays.append(flat.reshape(leaf.shape))
+    memory = jax.tree.unflatten(structure, arrays)
+    return Mind(belief, memory, state["step"])
 
 
 def _check_robot(rules: StudyRules, robot: str) -> None:
     """Raise for a kind of robot that this study does not offer."""
     offered = robots_offered(rules)
     if robot not in offered:
-        raise InputError(f"unknown learner {robot!r}: choose from {', '.join(offered)}")
+        allowed = ", ".join(offered)
+        raise InputError(f"unknown learner {robot!r}: choose from {allowed}")
 
 
 def _written(history: Sequence[PastStep]) -> list[list[int]]:
     """Return a history in plain numbers: the cells, the directions and the choices."""
-    arrows = list(itertools.chain.from_iterable(step.arrows for step in history))
-    return [
-        [arrow.cell for arrow in arrows],
-        [arrow.action for arrow in arrows],
-        [step.choice for step in history],
-    ]
+    arrows: list[Arrow] = []
+    for past in history:
+        arrows += past.arrows
+    cells = [arrow.cell for arrow in arrows]
+    actions = [arrow.action for arrow in arrows]
+    choices = [past.choice for past in history]
+    return [cells, actions, choices]
 
 
 def _history_of(rules: StudyRules, state: JsonDict) -> tuple[PastStep, ...]:
@@ -228,13 +249,22 @@ def _history_of(rules: StudyRules, state: JsonDict) -> tuple[PastStep, ...]:
     # What each number must stay below.
     limits = (cells, 4, count)
     for part, limit in zip(memory, limits, strict=True):
-        if not all(0 <= number < limit and number == int(number) for number in part):
+        if not all(_is_index(number, limit) for number in part):
             raise InputError("the memory has numbers that are no cells, directions or choices")
-    arrows = [Arrow(int(cell), int(action)) for cell, action in zip(*memory[:2], strict=True)]
-    return tuple(
-        PastStep(tuple(arrows[step * count : (step + 1) * count]), int(choice))
-        for step, choice in enumerate(memory[2])
-    )
+    cells_shown, actions_shown, choices = memory
+    arrows = []
+    for cell, action in zip(cells_shown, actions_shown, strict=True):
+        arrows.append(Arrow(int(cell), int(action)))
+    history = []
+    for number, choice in enumerate(choices):
+        first = number * count
+        of_step = arrows[first : first + count]
+        history.append(PastStep(tuple(of_step), int(choice)))
+    return tuple(history)
+
+
+def _is_index(number: float, limit: int) -> bool:
+    return 0 <= number < limit and number == int(number)
 
 
 def _replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
@@ -255,7 +285,11 @@ def _replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
 # The memory of one robot holds about 100 kB.
 @functools.lru_cache(maxsize=512)
 def _mind_after(
-    rules: StudyRules, map_name: str, robot: str, number: int, history: tuple[PastStep, ...]
+    rules: StudyRules,
+    map_name: str,
+    robot: str,
+    number: int,
+    history: tuple[PastStep, ...],
 ) -> Mind:
     if not history:
         return rules.first_mind(number, map_name, robot)
@@ -288,12 +322,17 @@ def _answer_with(rules: StudyRules, state: JsonDict, mind: Mind, **of_step: Any)
     candidates = None
     if mind.step < len(arrows_of_steps):
         candidates = [arrow._asdict() for arrow in arrows_of_steps[mind.step]]
+    signals = {
+        **measures,
+        **dict.fromkeys(OF_STEP),
+        **of_step,
+    }
     return {
         "state": state,
         "belief": picture.belief,
         "plan": picture.policy,
         "candidates": candidates,
-        "signals": {**measures, **dict.fromkeys(OF_STEP), **of_step},
+        "signals": signals,
     }
 
 
@@ -304,17 +343,22 @@ def _check_numbers(mind: Mind, measures: dict[str, float], *, believes: bool) ->
     if not believes:
         parts += jax.tree.leaves(mind.memory)
     numbers = np.concatenate([np.ravel(part) for part in parts])
-    small = (np.abs(numbers) <= LARGEST).all()  # NaN is not small either
-    if not (small and np.isfinite(list(measures.values())).all()):
+    are_small = (np.abs(numbers) <= LARGEST).all()  # NaN is not small either
+    are_finite = np.isfinite(list(measures.values())).all()
+    if not (are_small and are_finite):
         raise InputError(TOO_LARGE)
 
 
 def _worth_of_arrows(
-    rules: StudyRules, map_name: str, mind: Mind, candidates: Sequence[Arrow]
+    rules: StudyRules,
+    map_name: str,
+    mind: Mind,
+    candidates: Sequence[Arrow],
 ) -> JsonDict:
     """Return the signals of arrows: their volumes, and which one the machine teacher would pick."""
     cells = rules.config.size**2
-    if max(arrow.cell for arrow in candidates) >= cells:
+    last_cell = max(arrow.cell for arrow in candidates)
+    if last_cell >= cells:
         raise InputError(f"an arrow lies outside of the map, which has {cells} cells")
     if len(set(candidates)) < len(candidates):
         raise InputError("two of the arrows are the same")
@@ -330,7 +374,10 @@ def _worth_of_arrows(
 
 
 def imitated_volumes(
-    rules: StudyRules, map_name: str, w: np.ndarray, candidates: Sequence[Arrow]
+    rules: StudyRules,
+    map_name: str,
+    w: np.ndarray,
+    candidates: Sequence[Arrow],
 ) -> np.ndarray:
     """Return the imitated teaching volume of every arrow, estimated from the robot's losses.
 
@@ -343,17 +390,25 @@ def imitated_volumes(
     Returns:
         One number per arrow.
     """
-    lr = np.float32(rules.config.lr)
-    belief = np.asarray(w, np.float32)
-    arrows = rules.arrays(candidates)
-    volumes = np.array(_imitated_volumes(rules.game, lr, belief, arrows, rules.truth(map_name)))
+    volumes = _imitated_volumes(
+        rules.game,
+        np.float32(rules.config.lr),
+        np.asarray(w, np.float32),
+        rules.arrays(candidates),
+        rules.truth(map_name),
+    )
     # The arrays may be padded: see StudyRules.arrays.
-    return volumes[: len(candidates)]
+    count = len(candidates)
+    return np.array(volumes)[:count]
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _imitated_volumes(
-    game: Game, lr: Array, belief: Array, arrows: Arrows, truth: world.Truths
+    game: Game,
+    lr: Array,
+    belief: Array,
+    arrows: Arrows,
+    truth: world.Truths,
 ) -> Array:
     # Volumes depend on neither the choice nor the step.
     anything = jnp.int32(0)

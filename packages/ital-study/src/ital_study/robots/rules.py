@@ -80,11 +80,12 @@ class StudyRules:
         self.config = config
         self.game = world.game(config)
         self.robots = world.core_learners(config)
-        self._maps = {map_.name: map_ for map_ in config.all_maps}
-        self._truths = {
-            name: world.truths(self.game, np.asarray(map_.rewards), config.arrows)
-            for name, map_ in self._maps.items()
-        }
+        self._maps: dict[str, Map] = {}
+        self._truths: dict[str, world.Truths] = {}
+        for map_ in config.all_maps:
+            rewards = np.asarray(map_.rewards)
+            self._maps[map_.name] = map_
+            self._truths[map_.name] = world.truths(self.game, rewards, config.arrows)
         # A cache of this object, not of the class: it goes when the object goes.
         self._arrows = functools.lru_cache(maxsize=512)(self._draw_all_arrows)
         self._lr = np.float32(config.lr)
@@ -146,7 +147,8 @@ class StudyRules:
             InputError: The number is not in [0, 2**32).
         """
         key = self._key(number, map_name)
-        return np.array(_first_belief(self.game, key, np.float32(self.config.start)))
+        scale = np.float32(self.config.start)
+        return np.array(_first_belief(self.game, key, scale))
 
     def candidates(self, number: int, map_name: str) -> list[list[Arrow]]:
         """Draw the arrows of every step of a participant on a map, the same for all robots.
@@ -167,7 +169,11 @@ class StudyRules:
         if not 0 <= number < 2**32:
             raise InputError(f"a participant's number must lie in [0, 2**32), not {number}")
         code = world.map_code(self.map(map_name).name)
-        return _key(np.uint32(self.config.seed), np.uint32(number), np.uint32(code))
+        return _key(
+            np.uint32(self.config.seed),
+            np.uint32(number),
+            np.uint32(code),
+        )
 
     def _draw_all_arrows(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
         draw_block = functools.partial(
@@ -182,10 +188,11 @@ class StudyRules:
         # Both of shape (steps, candidates).
         cells = drawn.cells.tolist()
         actions = drawn.actions.tolist()
-        return tuple(
-            tuple(map(Arrow, cells_of_step, actions_of_step))
-            for cells_of_step, actions_of_step in zip(cells, actions, strict=True)
-        )
+        all_arrows = []
+        for cells_of_step, actions_of_step in zip(cells, actions, strict=True):
+            arrows = map(Arrow, cells_of_step, actions_of_step)
+            all_arrows.append(tuple(arrows))
+        return tuple(all_arrows)
 
     def robot(self, learner: str) -> Learner:
         """Return the core's learner of that name.
@@ -200,7 +207,8 @@ class StudyRules:
             InputError: There is no such learner.
         """
         if learner not in self.robots:
-            raise InputError(f"unknown learner {learner!r}: choose from {', '.join(self.robots)}")
+            allowed = ", ".join(self.robots)
+            raise InputError(f"unknown learner {learner!r}: choose from {allowed}")
         return self.robots[learner]
 
     def mind(self, learner: str, w: np.ndarray) -> Mind:
@@ -216,12 +224,21 @@ class StudyRules:
         """
         robot = self.robot(learner)
         first = _first_mind(
-            self.game, robot.rule, self.config.candidates, _belief(w), robot.settings
+            self.game,
+            robot.rule,
+            self.config.candidates,
+            _belief(w),
+            robot.settings,
         )
         belief, memory = jax.tree.map(np.asarray, first)
         return Mind(belief, memory)
 
-    def first_mind(self, number: int, map_name: str, learner: str) -> Mind:
+    def first_mind(
+        self,
+        number: int,
+        map_name: str,
+        learner: str,
+    ) -> Mind:
         """Return a participant's robot on a map before its first step.
 
         Args:
@@ -262,24 +279,26 @@ class StudyRules:
         """
         self.map(map_name)
         robot = self.robot(learner)
-        if not 0 <= choice < len(candidates_of_step):
-            raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
+        count = len(candidates_of_step)
+        if not 0 <= choice < count:
+            raise InputError(f"choice {choice} is not among the {count} arrows")
         settings = robot.settings
         # The learner assumes that the teacher saw the study's number of arrows. Front ends may
         # offer another number.
-        if len(candidates_of_step) != self.config.candidates:
+        if count != self.config.candidates:
             if KINDS[learner].believes:
                 raise InputError(
                     f"a robot {learner!r} keeps all arrows of its steps, so a step must have "
-                    f"{self.config.candidates} of them, not {len(candidates_of_step)}"
+                    f"{self.config.candidates} of them, not {count}"
                 )
-            settings = settings._replace(view=np.float32(len(candidates_of_step)))
+            settings = settings._replace(view=np.float32(count))
+        before = (_belief(mind.belief), mind.memory)
         after = _update(
             self.game,
             robot.rule,
             self._lr,
             settings,
-            (_belief(mind.belief), mind.memory),
+            before,
             self.arrays(candidates_of_step),
             np.int32(choice),
             np.int32(mind.step),
@@ -292,7 +311,11 @@ class StudyRules:
         return Mind(belief, memory, mind.step + 1)
 
     def replay(
-        self, number: int, map_name: str, learner: str, choices: Sequence[int]
+        self,
+        number: int,
+        map_name: str,
+        learner: str,
+        choices: Sequence[int],
     ) -> list[Mind]:
         """Return the robot before the first step and after each step.
 
@@ -308,15 +331,15 @@ class StudyRules:
         Raises:
             InputError: There are more choices than steps.
         """
-        minds = [self.first_mind(number, map_name, learner)]
+        mind = self.first_mind(number, map_name, learner)
         arrows_of_steps = self._arrows(number, map_name)
-        if len(choices) > len(arrows_of_steps):
-            raise InputError(
-                f"{len(choices)} choices on map {map_name!r}, which has {len(arrows_of_steps)} "
-                "steps"
-            )
+        steps = len(arrows_of_steps)
+        if len(choices) > steps:
+            raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {steps} steps")
+        minds = [mind]
         for arrows, choice in zip(arrows_of_steps, choices, strict=False):
-            minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
+            mind = self.update(map_name, learner, mind, arrows, choice)
+            minds.append(mind)
         return minds
 
     def picture(self, w: np.ndarray) -> RobotPicture:
@@ -333,7 +356,10 @@ class StudyRules:
         return RobotPicture(belief.tolist(), policy.tolist())
 
     def volumes(
-        self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]
+        self,
+        map_name: str,
+        w: np.ndarray,
+        candidates_of_step: Sequence[Arrow],
     ) -> np.ndarray:
         """Return the exact teaching volume of every arrow.
 
@@ -347,10 +373,14 @@ class StudyRules:
         Returns:
             One number per arrow.
         """
-        return self.volumes_toward(self.truth(map_name).target, w, candidates_of_step)
+        truth = self.truth(map_name)
+        return self.volumes_toward(truth.target, w, candidates_of_step)
 
     def volumes_toward(
-        self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]
+        self,
+        target: np.ndarray,
+        w: np.ndarray,
+        candidates_of_step: Sequence[Arrow],
     ) -> np.ndarray:
         """Return the exact teaching volumes for a target, such as the map on the screen.
 
@@ -362,9 +392,16 @@ class StudyRules:
         Returns:
             One number per arrow.
         """
-        arrows = self.arrays(candidates_of_step)
-        volumes = np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
-        return volumes[: len(candidates_of_step)]
+        volumes = _volumes(
+            self.game,
+            self._lr,
+            _belief(w),
+            self.arrays(candidates_of_step),
+            _belief(target),
+        )
+        # The arrays may be padded.
+        count = len(candidates_of_step)
+        return np.array(volumes)[:count]
 
     def arrays(self, candidates_of_step: Sequence[Arrow]) -> Arrows:
         """Return arrows as arrays.
@@ -387,7 +424,12 @@ class StudyRules:
             np.pad(actions, (0, missing), mode="edge"),
         )
 
-    def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
+    def best(
+        self,
+        map_name: str,
+        w: np.ndarray,
+        candidates_of_step: Sequence[Arrow],
+    ) -> int:
         """Return the machine teacher's pick: the largest exact volume, ties take the lowest index.
 
         Args:
@@ -398,7 +440,8 @@ class StudyRules:
         Returns:
             Index of the arrow.
         """
-        return int(np.argmax(self.volumes(map_name, w, candidates_of_step)))
+        volumes = self.volumes(map_name, w, candidates_of_step)
+        return int(np.argmax(volumes))
 
     def measures(self, map_name: str, w: np.ndarray) -> dict[str, float]:
         """Return distance, centred distance, policy distances and expected reward of a belief.
@@ -426,23 +469,26 @@ class StudyRules:
         cells = self.config.size**2
         beliefs = _belief(ws).reshape(-1, cells)
         truth = self.truth(map_name)
-        # Values of each measure, one array per block; the empty array stands for no beliefs at all.
-        blocks: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in world.METRICS}
+        measures = {name: np.empty(len(beliefs)) for name in world.METRICS}
         for first in range(0, len(beliefs), BLOCK):
             block = beliefs[first : first + BLOCK]
-            padding = np.zeros((BLOCK - len(block), cells), np.float32)
-            measured = _measure_many(self.game, np.concatenate([block, padding]), truth)
-            for name, values in blocks.items():
-                values.append(np.asarray(measured[name], float)[: len(block)])
-        return {name: np.concatenate(values) for name, values in blocks.items()}
+            count = len(block)
+            padding = np.zeros((BLOCK - count, cells), np.float32)
+            padded = np.concatenate([block, padding])
+            measured = _measure_many(self.game, padded, truth)
+            for name, values in measures.items():
+                values[first : first + count] = np.asarray(measured[name])[:count]
+        return measures
 
     def warm_up(self) -> None:
         """Compile everything, so that no participant has to wait."""
-        for name in (self.config.maps[0].name, self.config.warm_up_map.name):
+        first_map = self.config.maps[0]
+        for name in (first_map.name, self.config.warm_up_map.name):
             w = self.start(0, name)
             arrows = self.candidates(0, name)[0]
             for learner in self.config.learners:
-                self.update(name, learner, self.mind(learner, w), arrows, 0)
+                mind = self.mind(learner, w)
+                self.update(name, learner, mind, arrows, 0)
             self.best(name, w, arrows)
             self.picture(w)
             self.measures(name, w)
@@ -483,12 +529,22 @@ def _update(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
+def _volumes(
+    game: Game,
+    lr: Array,
+    belief: Array,
+    arrows: Arrows,
+    target: Array,
+) -> Array:
     # Volumes depend on neither the choice nor the step.
     anything = jnp.int32(0)
-    return world.volumes(world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
+    lesson = world.lesson(game, lr, belief, arrows, anything, anything)
+    return world.volumes(lesson, belief, target)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _measure_many(game: Game, beliefs: Array, truth: world.Truths) -> dict[str, Array]:
-    return jax.vmap(lambda belief: world.measure(game, belief, truth))(beliefs)
+    def measure(belief: Array) -> dict[str, Array]:
+        return world.measure(game, belief, truth)
+
+    return jax.vmap(measure)(beliefs)

@@ -85,8 +85,8 @@ def game(config: Config) -> Game:
     """Return the physics of a study."""
     physics = config.world
     return Game(
-        mdp.grid(config.size, physics.slip, physics.death),
-        Planning(physics.discount, physics.sharpness),
+        dynamics=mdp.grid(config.size, physics.slip, physics.death),
+        planning=Planning(physics.discount, physics.sharpness),
     )
 
 
@@ -139,12 +139,17 @@ def map_code(name: str) -> int:
 def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
     """Draw w⁰ ~ U(−scale, scale) per cell."""
     stream = jax.random.fold_in(key, _START)
-    unit = jax.random.uniform(stream, (game.dynamics.states,), jnp.float32)
+    cells = game.dynamics.states
+    unit = jax.random.uniform(stream, (cells,), jnp.float32)
     return scale * (2 * unit - 1)
 
 
 def first_mind(
-    game: Game, rule: Rule, count: int, belief: Belief, settings: Any
+    game: Game,
+    rule: Rule,
+    count: int,
+    belief: Belief,
+    settings: Any,
 ) -> tuple[Belief, Any]:
     """Return what a robot believes and remembers before its first step.
 
@@ -181,7 +186,12 @@ def _likelihood(game: Game) -> Likelihood | None:
 
 
 def draw_arrows(
-    game: Game, count: int, key: PRNGKeyArray, cumulative: Array, first: Int[Array, ""], used: Array
+    game: Game,
+    count: int,
+    key: PRNGKeyArray,
+    cumulative: Array,
+    first: Int[Array, ""],
+    used: Array,
 ) -> tuple[Array, Arrows]:
     """Draw the candidates of ``DRAWN`` steps.
 
@@ -201,23 +211,31 @@ def draw_arrows(
     stream = jax.random.fold_in(key, _ARROWS)
 
     def draw_step(used: Array, step: Array) -> tuple[Array, Arrows]:
-        cells_key, actions_key = jax.random.split(jax.random.fold_in(stream, step))
+        step_key = jax.random.fold_in(stream, step)
+        cells_key, actions_key = jax.random.split(step_key)
         # The cells with the lowest tickets are drawn. Used cells get the highest bit, which sorts
         # them last.
         tickets = jax.random.bits(cells_key, used.shape, jnp.uint32) >> 1
-        order = jnp.argsort(jnp.where(used, tickets | jnp.uint32(2**31), tickets))
+        highest_bit = jnp.uint32(2**31)
+        used_last = jnp.where(used, tickets | highest_bit, tickets)
+        order = jnp.argsort(used_last)
         cells = order[:count].astype(jnp.int32)
         # The direction is the number of cumulative chances that a uniform draw reaches. The last
         # one is left out: rounding may leave it below 1, and there is no direction after it.
         chance = jax.random.uniform(actions_key, (count,), jnp.float32)
-        actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
-        return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
+        is_reached = chance[:, None] >= cumulative[cells, :-1]
+        actions = jnp.sum(is_reached, axis=1).astype(jnp.int32)
+        nothing_used = jnp.zeros_like(used)
+        used_now = nothing_used.at[cells].set(True)
+        return used_now, Arrows(cells, actions)
 
     return jax.lax.scan(draw_step, used, first + jnp.arange(DRAWN))
 
 
 def all_arrows(
-    draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int
+    draw: Callable[[Any, Any], tuple[Any, Arrows]],
+    used: np.ndarray,
+    steps: int,
 ) -> Arrows:
     """Draw the candidates of all steps by repeated calls of ``draw(first, used)``.
 
@@ -263,7 +281,8 @@ def lesson(
     Returns:
         The lesson for the core's learner.
     """
-    examples = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
+    core_actions = jnp.asarray(CORE_ACTION)[arrows.actions]
+    examples = Demonstrations(arrows.cells, core_actions, None, None)
 
     def gradients(elsewhere: Belief) -> Any:
         solution = mdp.plan(game.dynamics, game.lenient, elsewhere)
@@ -296,8 +315,11 @@ def imitated_volumes(lesson: Lesson, truth: Truths) -> Float[Array, " B"]:
     Losses stand for the inner products of the exact volume.
     """
     examples = lesson.examples
-    target_losses = -jnp.asarray(truth.log_policy)[examples.actions, examples.states]
-    return volume.imitated(lesson.lr, lesson.here.squared_norms, lesson.here.losses, target_losses)
+    here = lesson.here
+    # How probable the true policy finds each arrow.
+    log_chances = jnp.asarray(truth.log_policy)[examples.actions, examples.states]
+    target_losses = -log_chances
+    return volume.imitated(lesson.lr, here.squared_norms, here.losses, target_losses)
 
 
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
@@ -305,13 +327,17 @@ def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
 
     The metrics of online IRL.
     """
-    world = Truth(truth.target, TrueWorld(truth.target, truth.log_policy, None))
-    return irl_rules(game.dynamics, game.lenient).measure(belief, world)
+    true_world = TrueWorld(truth.target, truth.log_policy, None)
+    rules = irl_rules(game.dynamics, game.lenient)
+    return rules.measure(belief, Truth(truth.target, true_world))
 
 
 def best_action(game: Game, belief: Belief) -> Int[Array, " S"]:
     """Return the most probable action in every cell; ties take the lowest index."""
-    return jnp.argmax(mdp.plan(game.dynamics, game.lenient, belief).q[CORE_ACTION], axis=0)
+    solution = mdp.plan(game.dynamics, game.lenient, belief)
+    # Shape (A, S), with directions in the study's order.
+    values = solution.q[CORE_ACTION]
+    return jnp.argmax(values, axis=0)
 
 
 def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
@@ -329,13 +355,17 @@ def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
     target = np.asarray(rewards, np.float32).ravel()
     log_policy = np.asarray(_true_log_policy(game, target))
     # Chances of shape (S, A). Sums are taken in float64: the cumulative chances have to end at 1.
-    chances = np.exp(log_policy[CORE_ACTION].T.astype(float))
+    log_chances = log_policy[CORE_ACTION].T
+    chances = np.exp(log_chances.astype(float))
     if arrows == "optimal":
-        chances = np.eye(4)[chances.argmax(axis=1)]
-    cumulative = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+        best = chances.argmax(axis=1)
+        chances = np.eye(4)[best]
+    sums = chances.sum(axis=1, keepdims=True)
+    cumulative = np.cumsum(chances / sums, axis=1)
     return Truths(target, log_policy, cumulative.astype(np.float32))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _true_log_policy(game: Game, target: Array) -> Array:
-    return mdp.log_policy(mdp.plan(game.dynamics, game.lenient, target).q)
+    solution = mdp.plan(game.dynamics, game.lenient, target)
+    return mdp.log_policy(solution.q)

@@ -47,9 +47,10 @@ class FlagsOfPeople:
         with self._lock:
             self._compute(stopped)
             flags = [self._flags_of(each.uid) for each in people]
-        return [
-            row | {"flags": flags_of_row} for row, flags_of_row in zip(rows, flags, strict=True)
-        ]
+        with_flags = []
+        for row, flags_of_row in zip(rows, flags, strict=True):
+            with_flags.append(row | {"flags": flags_of_row})
+        return with_flags
 
     def _flags_of(self, uid: str) -> list[str] | None:
         kept = self._kept.get(uid)

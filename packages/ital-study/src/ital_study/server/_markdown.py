@@ -27,7 +27,8 @@ class _Reader(MarkdownIt):
         return url.startswith(("https://", "mailto:"))
 
 
-_READER = _Reader("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
+_READER = _Reader("zero", {"html": False})
+_READER.enable([*_RULES, "balance_pairs", "fragments_join"])
 
 
 @functools.lru_cache(maxsize=256)
@@ -43,7 +44,8 @@ def parse_markdown(text: str) -> list[Node]:
         what they stand below.
     """
     tokens = _READER.parse(text)
-    used = sorted({token.tag for token in tokens if token.type == "heading_open"})
+    headings = [token for token in tokens if token.type == "heading_open"]
+    used = sorted({heading.tag for heading in headings})
     levels = {tag: level for level, tag in enumerate(used, start=1)}
     return _tree(tokens, levels)
 
@@ -73,8 +75,10 @@ def _tree(tokens: Sequence[Token], levels: dict[str, int]) -> list[Node]:
 
 
 def _element(token: Token, children: list[Node], levels: dict[str, int]) -> Node:
+    element: dict[str, Any] = {"tag": token.tag}
     if token.type == "heading_open":
-        return {"tag": "heading", "level": levels[token.tag], "children": children}
+        element = {"tag": "heading", "level": levels[token.tag]}
     if token.type == "link_open":
-        return {"tag": token.tag, "href": token.attrGet("href"), "children": children}
-    return {"tag": token.tag, "children": children}
+        element["href"] = token.attrGet("href")
+    element["children"] = children
+    return element

@@ -11,7 +11,7 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -45,6 +45,18 @@ Their indices among all lanes, the step from 0, its arrows and the beliefs → t
 
 # Lanes per call. The number is fixed, so that no result depends on how many lanes there are.
 LANES = 128
+
+# Columns of the step table: programs have no clock and no window.
+OF_NO_CLOCK = {
+    "shown_at": "",
+    "chosen_at": "",
+    "confirmed_at": "",
+    "stored_at": "",
+    "seconds_to_choice": np.nan,
+    "seconds_to_confirm": np.nan,
+    "choice_changes": 0,
+    "focus_losses": 0,
+}
 
 
 class ArmTeacher(NamedTuple):
@@ -84,18 +96,21 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
         raise InputError(f"a rationality needs the plain teacher boltzmann, not {name!r}")
     rho = _finite_rho(rho_in_name or rationality, default)
     if kind == "machine":
-        return ArmTeacher(kind, 1.0, 0.0)
+        return ArmTeacher(kind, rationality=1.0, noise=0.0)
     if kind == "random":
-        return ArmTeacher(kind, 0.0, 1.0)
-    return ArmTeacher(f"boltzmann:{repr(rho).removesuffix('.0')}", rho, 1.0)
+        return ArmTeacher(kind, rationality=0.0, noise=1.0)
+    rho_as_text = repr(rho).removesuffix(".0")
+    return ArmTeacher(f"boltzmann:{rho_as_text}", rationality=rho, noise=1.0)
 
 
 def _finite_rho(rho: str | float | None, default: float) -> float:
     """Return ρ of a teacher as a number; raise if it is none."""
-    try:
-        value = default if rho is None else float(rho)
-    except ValueError:
-        value = math.nan
+    value = default
+    if rho is not None:
+        try:
+            value = float(rho)
+        except ValueError:
+            value = math.nan
     if not math.isfinite(value):
         raise InputError(
             f"the rationality of a boltzmann teacher must be a finite number, not {rho!r}"
@@ -147,25 +162,33 @@ def run(
         InputError: There is no participant, or no such learner.
     """
     rules = rules or StudyRules(config)
-    learners = config.learners if learners is None else learners
+    if learners is None:
+        learners = config.learners
     numbers = _numbers_of(participants)
     arms = list(itertools.product(teachers, learners))
-    combinations = list(itertools.product(numbers, config.maps, arms))
-    lanes = [_lane(rules, number, map_, arm) for number, map_, arm in combinations]
-    learners_of_lanes = [learner for _, _, (_, learner) in combinations]
+    lanes = []
+    learners_of_lanes = []
+    for number, map_, arm in itertools.product(numbers, config.maps, arms):
+        lanes.append(_lane(rules, number, map_, arm))
+        _, learner = arm
+        learners_of_lanes.append(learner)
 
     def show_participants(done: int) -> None:
         show(done * len(numbers) // len(lanes))
 
     flat_trace = _run_all(rules, lanes, learners_of_lanes, show_participants)
     axes = (len(numbers), len(config.maps), len(arms))
-    trace = jax.tree.map(lambda leaf: leaf.reshape(*axes, *leaf.shape[1:]), flat_trace)
+
+    def unflattened(leaf: np.ndarray) -> np.ndarray:
+        return leaf.reshape(*axes, *leaf.shape[1:])
+
+    trace = jax.tree.map(unflattened, flat_trace)
     return ArmsRun(
-        numbers,
-        [map_.name for map_ in config.maps],
-        [(teacher.name, learner) for teacher, learner in arms],
-        trace,
-        _measures_of_arms(rules, trace.beliefs),
+        numbers=numbers,
+        maps=[map_.name for map_ in config.maps],
+        arms=[(teacher.name, learner) for teacher, learner in arms],
+        trace=trace,
+        measures=_measures_of_arms(rules, trace.beliefs),
     )
 
 
@@ -183,15 +206,15 @@ def _numbers_of(participants: int | Sequence[int]) -> list[int]:
 def _measures_of_arms(rules: StudyRules, beliefs: np.ndarray) -> dict[str, np.ndarray]:
     """Return the measures of beliefs with axes participant, map, arm, step and cell."""
     # A map at a time: its measures need its truth.
-    per_map = [
-        rules.measures_many(map_.name, beliefs[:, index])
-        for index, map_ in enumerate(rules.config.maps)
-    ]
+    per_map = []
+    for index, map_ in enumerate(rules.config.maps):
+        of_map = beliefs[:, index]
+        per_map.append(rules.measures_many(map_.name, of_map))
     participants, _, arms, steps, _ = beliefs.shape
     shape = (participants, arms, steps)
     measures = {}
     for name in METRICS:
-        values = [measures_of_map[name].reshape(shape) for measures_of_map in per_map]
+        values = [measured[name].reshape(shape) for measured in per_map]
         measures[name] = np.stack(values, axis=1)
     return measures
 
@@ -209,13 +232,15 @@ def _run_all(
     """
     lanes_of_rule: dict[Any, list[int]] = {}
     for index, learner in enumerate(learners):
-        lanes_of_rule.setdefault(_robot(rules, learner).rule, []).append(index)
+        rule = _robot(rules, learner).rule
+        lanes_of_rule.setdefault(rule, []).append(index)
     traces = []
     lanes_done: list[int] = []
     for rule, indices in lanes_of_rule.items():
         for first in range(0, len(indices), LANES):
             some = indices[first : first + LANES]
-            traces.append(_run_some(rules, rule, lanes, some, pick))
+            trace = _run_some(rules, rule, lanes, some, pick)
+            traces.append(trace)
             lanes_done += some
             show(len(lanes_done))
     # Traces stand in the order in which lanes were run; sorting those indices puts them back.
@@ -232,15 +257,30 @@ def _run_some(
 ) -> Trace:
     """Run the compiled program on a few of the lanes: pad them, run, and cut the padding off."""
     config = rules.config
-    numbers = StudyNumbers(np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
-    # The last lane is repeated: the program always runs LANES lanes.
-    padded = np.array([*some, *itertools.repeat(some[-1], LANES - len(some))])
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(lanes[index] for index in padded))
-    pick_padded = None if pick is None else functools.partial(pick, padded)
-    trace = run_lanes(
-        rules.game, rule, config.steps, config.candidates, numbers, stacked, pick_padded
+    count = len(some)
+    numbers = StudyNumbers(
+        lr=np.float32(config.lr),
+        start=np.float32(config.start),
+        seed=np.uint32(config.seed),
     )
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(some)], trace)
+    # The last lane is repeated: the program always runs LANES lanes.
+    padding = itertools.repeat(some[-1], LANES - count)
+    padded = np.array([*some, *padding])
+    lanes_to_run = [lanes[index] for index in padded]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *lanes_to_run)
+    pick_padded = None
+    if pick is not None:
+        pick_padded = functools.partial(pick, padded)
+    trace = run_lanes(
+        rules.game,
+        rule,
+        config.steps,
+        config.candidates,
+        numbers,
+        stacked,
+        pick_padded,
+    )
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], trace)
 
 
 def _robot(rules: StudyRules, learner: str) -> Learner:
@@ -251,9 +291,8 @@ def _robot(rules: StudyRules, learner: str) -> Learner:
     if learner == MATCHED:
         return rules.robots[AWARE]
     if learner not in rules.robots:
-        raise InputError(
-            f"unknown learner {learner!r}: choose from {', '.join(rules.robots)} and {MATCHED}"
-        )
+        allowed = ", ".join(rules.robots)
+        raise InputError(f"unknown learner {learner!r}: choose from {allowed} and {MATCHED}")
     return rules.robots[learner]
 
 
@@ -311,11 +350,14 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
         Lengths of the steps, and measures after each.
     """
     trace = follow(rules, taught, [learner] * len(taught))
-    measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
+    # Robots, and steps with the one before the first.
+    shape = trace.beliefs.shape[:2]
+    measures = {name: np.empty(shape) for name in METRICS}
     # A map at a time: its measures need its truth.
     for name in {each.map for each in taught}:
         rows = [index for index, each in enumerate(taught) if each.map == name]
-        for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
+        measured = rules.measures_many(name, trace.beliefs[rows])
+        for metric, values in measured.items():
             measures[metric][rows] = values.reshape(len(rows), -1)
     return Replayed(trace.length, measures)
 
@@ -340,11 +382,12 @@ def follow(
     Returns:
         Arrows, choices, lengths of steps and beliefs; the first axis is that of ``taught``.
     """
-    nobody = ArmTeacher("nobody", 0.0, 0.0)
-    lanes = [
-        _lane(rules, each.number, rules.map(each.map), (nobody, learner), each.choices)
-        for each, learner in zip(taught, learners, strict=True)
-    ]
+    nobody = ArmTeacher("nobody", rationality=0.0, noise=0.0)
+    lanes = []
+    for each, learner in zip(taught, learners, strict=True):
+        map_ = rules.map(each.map)
+        arm = (nobody, learner)
+        lanes.append(_lane(rules, each.number, map_, arm, each.choices))
     return _run_all(rules, lanes, learners, show, pick)
 
 
@@ -392,40 +435,43 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     )
     rows = index.to_frame(index=False)
     robots = _robots_taught(config, run)
+    rows_per_person = len(rows) // len(numbers)
     # Cells and actions of the candidates, shape (row, candidate, 2).
     pairs = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     arrows = pairs.reshape(len(rows), -1, 2)
-    chosen = arrows[np.arange(len(rows)), trace.choice.ravel()]
+    choice = trace.choice.ravel()
+    chosen = arrows[np.arange(len(rows)), choice]
     columns = {
         "participant": rows["participant"],
         "mode": "simulated",
         "teacher": [arms[arm][0] for arm in rows["arm"]],
         "config": config.hash,
         "code_version": __version__,
-        "order": np.repeat([each.order for each in robots], len(rows) // len(numbers)),
+        "order": np.repeat([each.order for each in robots], rows_per_person),
         "map": rows["map"],
         "learner": [arms[arm][1] for arm in rows["arm"]],
         "robot": np.repeat([each.numbers for each in robots], steps),
         "step": rows["step"],
         "usable": True,
-        "choice": trace.choice.ravel(),
+        "choice": choice,
         "cell": chosen[:, 0],
         "action": chosen[:, 1],
         "machine_choice": trace.machine_choice.ravel(),
         "candidates": [json.dumps(candidates) for candidates in arrows.tolist()],
-        **{name: values[..., 1:].ravel() for name, values in measures.items()},
-        **{f"{name}_before": values[..., :-1].ravel() for name, values in measures.items()},
-        # Programs have no clock and no window.
-        "shown_at": "",
-        "chosen_at": "",
-        "confirmed_at": "",
-        "stored_at": "",
-        "seconds_to_choice": np.nan,
-        "seconds_to_confirm": np.nan,
-        "choice_changes": 0,
-        "focus_losses": 0,
+        **_measures_of_steps(measures),
+        **OF_NO_CLOCK,
     }
     return frame(pd.DataFrame(columns))
+
+
+def _measures_of_steps(measures: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the columns of measures: those after every step, then those before it."""
+    after = {}
+    before = {}
+    for name, values in measures.items():
+        after[name] = values[..., 1:].ravel()
+        before[f"{name}_before"] = values[..., :-1].ravel()
+    return after | before
 
 
 class RobotsTaught(NamedTuple):
@@ -445,19 +491,24 @@ def _robots_taught(config: Config, run: ArmsRun) -> list[RobotsTaught]:
     taught = [learner for _, learner in run.arms]
     # A robot that the study does not include is simulated as if it did.
     learners = tuple(name for name in KINDS if name in (*config.learners, *taught))
+    maps = len(run.maps)
     robots = []
     for number in run.numbers:
-        order = order_of(number, len(run.maps), learners)
+        order = order_of(number, maps, learners)
         if config.map_order == "balanced":
             rows = map_orders.rows_of_parts(config.part_sizes)
-            order = map_orders.with_row(order, (number - 1) % len(rows))
-        of_maps = [_robot_numbers(order, index, learners, taught) for index in range(len(run.maps))]
+            row = (number - 1) % len(rows)
+            order = map_orders.with_row(order, row)
+        of_maps = [_robot_numbers(order, index, learners, taught) for index in range(maps)]
         robots.append(RobotsTaught(order, of_maps))
     return robots
 
 
 def _robot_numbers(
-    order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]
+    order: str,
+    map_index: int,
+    learners: Sequence[str],
+    taught: Sequence[str],
 ) -> list[int]:
     """Return the number of each robot on a map.
 
@@ -471,4 +522,5 @@ def _robot_numbers(
 def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """Return the order of a simulated participant; participants cycle through all orders."""
     all_orders = _lineup.orders(maps, learners)
-    return all_orders[(number - 1) % len(all_orders)]
+    index = (number - 1) % len(all_orders)
+    return all_orders[index]

@@ -83,6 +83,10 @@ class Trace(NamedTuple):
     beliefs: Any
 
 
+LaneMind = tuple[Array, Any]
+"""Belief and memory of the robots of lanes."""
+
+
 class StepInput(NamedTuple):
     """What a lane meets at a step.
 
@@ -107,15 +111,25 @@ class StepOutcome(NamedTuple):
     length: Any
 
 
-def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Array:
+def choose(
+    key: Array,
+    volumes: Array,
+    rationality: Array,
+    noise: Array,
+) -> Array:
     """Return argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
     gumbel = jax.random.gumbel(key, volumes.shape, volumes.dtype)
     return jnp.argmax(rationality * volumes + noise * gumbel)
 
 
 def step(
-    game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], now: StepInput
-) -> tuple[tuple[Array, Any], StepOutcome]:
+    game: Game,
+    rule: Any,
+    lr: Array,
+    lane: ArmLane,
+    mind: LaneMind,
+    now: StepInput,
+) -> tuple[LaneMind, StepOutcome]:
     """Take one step of one lane: score, choose, learn.
 
     Args:
@@ -131,7 +145,8 @@ def step(
     """
     belief, memory = mind
     # The choice is filled in below: volumes do not depend on it.
-    lesson = world.lesson(game, lr, belief, now.arrows, jnp.zeros((), jnp.int32), now.number)
+    no_choice = jnp.zeros((), jnp.int32)
+    lesson = world.lesson(game, lr, belief, now.arrows, no_choice, now.number)
     scores = world.volumes(lesson, belief, lane.target)
     chosen_by_teacher = choose(now.key, scores, lane.rationality, lane.noise)
     chosen = jnp.where(now.given < 0, chosen_by_teacher, now.given)
@@ -146,7 +161,12 @@ def step(
     scale = -length / jnp.where(steepness > 0, steepness, jnp.inf)
     control = add_scaled(belief, scale, naive_gradient)
     new_belief = jnp.where(lane.matched, control, after)
-    return (new_belief, memory), StepOutcome(lesson.chosen, jnp.argmax(scores), length)
+    outcome = StepOutcome(
+        choice=lesson.chosen,
+        machine_choice=jnp.argmax(scores),
+        length=length,
+    )
+    return (new_belief, memory), outcome
 
 
 def run_lanes(
@@ -177,28 +197,47 @@ def run_lanes(
     given = lanes.given
     lanes = jax.device_put(lanes._replace(given=()))
     no_cell_used = np.zeros((len(given), game.dynamics.states), bool)
-    draw_block = functools.partial(
-        _draw_lanes, game, count, numbers.seed, (lanes.number, lanes.code, lanes.cumulative)
-    )
+    draws_of = (lanes.number, lanes.code, lanes.cumulative)
+    draw_block = functools.partial(_draw_lanes, game, count, numbers.seed, draws_of)
     arrows = world.all_arrows(draw_block, no_cell_used, steps)
     # As NumPy arrays, first minds have the types of minds after a step (none is weak): the program
     # compiles once.
-    minds = jax.tree.map(np.asarray, _first_minds(game, rule, count, numbers, lanes))
-    beliefs = [minds[0]]
+    first_minds = _first_minds(game, rule, count, numbers, lanes)
+    minds = jax.tree.map(np.asarray, first_minds)
+    beliefs_now, _ = minds
+    beliefs = [beliefs_now]
     outcomes = []
     for t in range(steps):
-        arrows_now = Arrows(arrows.cells[:, t], arrows.actions[:, t])
+        arrows_now = Arrows(
+            cells=arrows.cells[:, t],
+            actions=arrows.actions[:, t],
+        )
         if pick is None:
             choices = given[:, t]
         else:
-            choices = pick(t, arrows_now, np.asarray(minds[0]))
+            choices = pick(t, arrows_now, np.asarray(beliefs_now))
         minds, outcome = _step_lanes(
-            game, rule, numbers, np.int32(t), lanes, arrows_now, choices, minds
+            game,
+            rule,
+            numbers,
+            np.int32(t),
+            lanes,
+            arrows_now,
+            choices,
+            minds,
         )
+        beliefs_now, _ = minds
         outcomes.append(outcome)
-        beliefs.append(minds[0])
-    done = StepOutcome(*(np.stack(column, axis=1) for column in zip(*outcomes, strict=True)))
-    return Trace(arrows, done.choice, done.machine_choice, done.length, np.stack(beliefs, axis=1))
+        beliefs.append(beliefs_now)
+    # Outcomes of all steps, with the axis of steps after that of lanes.
+    done = jax.tree.map(lambda *of_steps: np.stack(of_steps, axis=1), *outcomes)
+    return Trace(
+        arrows=arrows,
+        choice=done.choice,
+        machine_choice=done.machine_choice,
+        length=done.length,
+        beliefs=np.stack(beliefs, axis=1),
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -212,7 +251,12 @@ def _draw_lanes(
 ) -> tuple[Array, Arrows]:
     """Draw a block of steps for lanes, given their numbers, codes and cumulative chances."""
 
-    def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
+    def draw(
+        number: Array,
+        code: Array,
+        cumulative: Array,
+        used: Array,
+    ) -> tuple[Array, Arrows]:
         key = world.key_of(seed, number, code)
         return world.draw_arrows(game, count, key, cumulative, first, used)
 
@@ -221,11 +265,15 @@ def _draw_lanes(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _first_minds(
-    game: Game, rule: Any, count: int, numbers: StudyNumbers, lanes: ArmLane
-) -> tuple[Array, Any]:
+    game: Game,
+    rule: Any,
+    count: int,
+    numbers: StudyNumbers,
+    lanes: ArmLane,
+) -> LaneMind:
     """Return first beliefs and memories."""
 
-    def first_mind(lane: ArmLane) -> tuple[Array, Any]:
+    def first_mind(lane: ArmLane) -> LaneMind:
         key = world.key_of(numbers.seed, lane.number, lane.code)
         belief = world.first_belief(game, key, numbers.start)
         return world.first_mind(game, rule, count, belief, lane.settings)
@@ -242,16 +290,25 @@ def _step_lanes(
     lanes: ArmLane,
     arrows: Arrows,
     given: Array,
-    minds: tuple[Array, Any],
-) -> tuple[tuple[Array, Any], StepOutcome]:
+    minds: LaneMind,
+) -> tuple[LaneMind, StepOutcome]:
     """Take one step of all lanes."""
 
     def step_lane(
-        lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]
-    ) -> tuple[tuple[Array, Any], StepOutcome]:
+        lane: ArmLane,
+        arrows: Arrows,
+        given: Array,
+        mind: LaneMind,
+    ) -> tuple[LaneMind, StepOutcome]:
         key = world.key_of(numbers.seed, lane.number, lane.code)
-        stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        now = StepInput(number, arrows, given, jax.random.fold_in(stream, number))
+        teacher_key = jax.random.fold_in(key, _TEACHER)
+        stream = jax.random.fold_in(teacher_key, lane.stream)
+        now = StepInput(
+            number=number,
+            arrows=arrows,
+            given=given,
+            key=jax.random.fold_in(stream, number),
+        )
         return step(game, rule, numbers.lr, lane, mind, now)
 
     return jax.vmap(step_lane)(lanes, arrows, given, minds)

@@ -108,11 +108,10 @@ class _Crowd:
         self.rules = StudyRules(config)
         self.version = config.hash
         # By the text of the question: the page shows it in the participant's language.
-        self.answers = {
-            asked.question: asked.answer
-            for language in config.languages
-            for asked in config.texts(language).check
-        }
+        self.answers: dict[str, int] = {}
+        for language in config.languages:
+            for asked in config.texts(language).check:
+                self.answers[asked.question] = asked.answer
         self.pages = {page.id: page for page in config.questionnaires}
         self.teacher = teacher
         self.client = client
@@ -138,7 +137,11 @@ class _Participant:
     """One participant: a cookie, the state on the screen, and a way to choose."""
 
     def __init__(
-        self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: CrowdOutcome
+        self,
+        crowd: _Crowd,
+        name: str,
+        rng: np.random.Generator,
+        outcome: CrowdOutcome,
     ) -> None:
         self.crowd = crowd
         self.name = name
@@ -234,7 +237,13 @@ class _Participant:
                 Acknowledged(self.name, scene["round"], scene["step"], choice)
             )
 
-    async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:
+    async def send(
+        self,
+        path: str,
+        body: Json,
+        *,
+        timed: bool = False,
+    ) -> bool:
         """Post until there is an answer, and adopt the state in it.
 
         Return whether the request was accepted.

@@ -53,11 +53,13 @@ def read(file: Path) -> KeptDeletions:
     if not file.exists():
         return kept
     # What cannot be read is kept, not dropped: a person may find out who it was.
-    for piece in _RECORD.split(file.read_text(encoding="utf-8", errors=RAW)):
+    text = file.read_text(encoding="utf-8", errors=RAW)
+    for piece in _RECORD.split(text):
         if not piece.strip():
             continue
         try:
-            kept.tombstones.append(_tombstone(json.loads(piece)))
+            record = json.loads(piece)
+            kept.tombstones.append(_tombstone(record))
         except (ValueError, TypeError, KeyError):
             kept.unreadable.append(piece)
     return kept
@@ -93,8 +95,9 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
     """
     kept = read(file)
     if kept.unreadable:
+        piece = kept.unreadable[0][:60]
         raise InputError(
-            f"{file}: a deletion cannot be read ({kept.unreadable[0][:60]!a}), so somebody who was "
+            f"{file}: a deletion cannot be read ({piece!a}), so somebody who was "
             "deleted might come back: nothing was restored. Put a copy of the file in its place, "
             "or remove this part if nobody is missing"
         )
@@ -154,7 +157,9 @@ def _next(file: Path) -> Path:
 
 
 def _bytes(file: Path) -> bytes:
-    return file.read_bytes() if file.exists() else b""
+    if not file.exists():
+        return b""
+    return file.read_bytes()
 
 
 def _keep_others_away(connection: sa.Connection) -> None:
@@ -173,11 +178,14 @@ def _completed(file: Path, connection: sa.Connection) -> bytes:
     stored = [dict(row._mapping) for row in connection.execute(query)]
     # By uid, so that nobody is named twice. The order is that of the file, which makes equal
     # contents equal bytes.
-    by_uid = {row["uid"]: row for row in [*kept.tombstones, *stored]}
+    by_uid = {}
+    for row in [*kept.tombstones, *stored]:
+        by_uid[row["uid"]] = row
     deleted = list(by_uid.values())
     lines = _still_unreadable(kept, deleted)
     lines += [json.dumps(row, sort_keys=True) for row in deleted]
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", RAW)
+    text = "".join(f"{line}\n" for line in lines)
+    return text.encode("utf-8", RAW)
 
 
 def _still_unreadable(kept: KeptDeletions, deleted: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -186,7 +194,12 @@ def _still_unreadable(kept: KeptDeletions, deleted: Iterable[Mapping[str, Any]])
     The time in milliseconds tells which record a piece began.
     """
     times = {str(row["deleted_at"]) for row in deleted}
-    return [piece for piece in kept.unreadable if not times.intersection(_TIME.findall(piece))]
+    still_unreadable = []
+    for piece in kept.unreadable:
+        times_of_piece = _TIME.findall(piece)
+        if times.isdisjoint(times_of_piece):
+            still_unreadable.append(piece)
+    return still_unreadable
 
 
 def apply(connection: sa.Connection, kept_tombstones: Iterable[Mapping[str, Any]]) -> int:

@@ -28,9 +28,13 @@ OF_STEP = ("map", "learner", "robot", "step", "choice")
 
 def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
     """Return the rules by the hash of their configuration, each made once."""
-    return functools.cache(
-        lambda config: StudyRules(parse_config(operations.config_text(connection, config)))
-    )
+
+    @functools.cache
+    def rules(config: str) -> StudyRules:
+        text = operations.config_text(connection, config)
+        return StudyRules(parse_config(text))
+
+    return rules
 
 
 def step_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
@@ -51,7 +55,11 @@ def step_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[p
 
 
 def steps_of_person(
-    connection: sa.Connection, rules: StudyRules, participant: Participant, *, measured: bool = True
+    connection: sa.Connection,
+    rules: StudyRules,
+    participant: Participant,
+    *,
+    measured: bool = True,
 ) -> "pd.DataFrame":
     """Return the rows of one participant in the table of steps, with their flags.
 
@@ -102,7 +110,10 @@ def step_rows(
 
 
 def _round_rows(
-    rules: StudyRules, participant: Participant, steps: list[StoredStep], measured: bool
+    rules: StudyRules,
+    participant: Participant,
+    steps: list[StoredStep],
+    measured: bool,
 ) -> Iterator[dict[str, Any]]:
     """Return the rows of one robot on one map; its steps come in order."""
     number = participant.number
@@ -117,34 +128,49 @@ def _round_rows(
     for i, step in enumerate(steps):
         arrows = candidates[step.step - 1]
         chosen = arrows[step.choice]
+        pairs = [list(arrow) for arrow in arrows]
+        of_step = {name: getattr(step, name) for name in OF_STEP}
+        before = {}
+        after = {}
+        for metric in table.MEASURES:
+            values = measures[metric]
+            before[f"{metric}_before"] = float(values[i])
+            after[metric] = float(values[i + 1])
+        timing = read_timing(step.timing) or {}
         yield {
             "participant": number,
             **of_person,
-            **{name: getattr(step, name) for name in OF_STEP},
+            **of_step,
             "cell": chosen.cell,
             "action": chosen.action,
             "machine_choice": rules.best(map_name, beliefs[i], arrows),
-            "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
-            **{metric: float(measures[metric][i + 1]) for metric in table.MEASURES},
-            **{f"{metric}_before": float(measures[metric][i]) for metric in table.MEASURES},
+            "candidates": json.dumps(pairs, separators=(",", ":")),
+            **after,
+            **before,
             **table.UNKNOWN,
-            **_times_of_step(read_timing(step.timing) or {}),
+            **_times_of_step(timing),
             "stored_at": iso(step.stored_at),
         }
 
 
 def _measures_of(
-    rules: StudyRules, map_name: str, beliefs: np.ndarray, measured: bool
+    rules: StudyRules,
+    map_name: str,
+    beliefs: np.ndarray,
+    measured: bool,
 ) -> Mapping[str, np.ndarray]:
     if not measured:
-        return dict.fromkeys(table.MEASURES, np.full(len(beliefs), np.nan))
+        unknown = np.full(len(beliefs), np.nan)
+        return dict.fromkeys(table.MEASURES, unknown)
     return rules.measures_many(map_name, beliefs)
 
 
 def _times_of_step(timing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the times of a step for the table."""
     return {
-        **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},
+        "shown_at": iso(timing.get("shown_at")),
+        "chosen_at": iso(timing.get("chosen_at")),
+        "confirmed_at": iso(timing.get("confirmed_at")),
         "seconds_to_choice": _duration(timing, "seconds_to_choice", "chosen_at"),
         "seconds_to_confirm": _duration(timing, "seconds_to_confirm", "confirmed_at"),
         "choice_changes": timing.get("choice_changes", 0),
@@ -160,4 +186,5 @@ def _duration(timing: Mapping[str, Any], name: str, until: str) -> float:
         return float(timing[name])
     if "shown_at" not in timing or until not in timing:
         return float("nan")
-    return (timing[until] - timing["shown_at"]) / 1000
+    milliseconds = timing[until] - timing["shown_at"]
+    return milliseconds / 1000
