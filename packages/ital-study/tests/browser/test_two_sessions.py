@@ -92,6 +92,8 @@ def wait_a_week(database):
         store.write(lambda connection: connection.execute(opened))
 
 
+# Labels of two steps need more room than the figure has.
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")
 def test_three_people_take_part_twice_and_are_paid(browser, lab, capsys):
     frozen = typed(capsys, "freeze", "lab", "--participants", 3)
     assert "3 participants" in frozen
