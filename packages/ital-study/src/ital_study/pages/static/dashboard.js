@@ -625,10 +625,10 @@ function downloads() {
     ),
     h(
       "p",
-      null,
-      h("a", { class: "for-run", href: "preview" }, "Preview the study"),
-      " ",
-      h("a", { class: "for-run", href: "./?mode=pilot" }, "Take part as a pilot"),
+      { class: "for-run" },
+      h("a", { href: "preview" }, "Preview the study"),
+      " · ",
+      h("a", { href: "./?mode=pilot" }, "Take part as a pilot"),
     ),
   );
 }
