@@ -23,7 +23,7 @@ import httpx
 
 import ital_study as study
 from ital_study.cli.serve import listen
-from ital_study.config import lineup
+from ital_study.config import lineup, map_orders
 from ital_study.simulation import arms, participants
 from ital_study.store import open_store
 from ital_study.store.verification import verify
@@ -116,7 +116,11 @@ def balance(url, config):
         with store.reading() as connection:
             from ital_study.store.operations import taken_orders
 
-            taken = taken_orders(connection, "simulated", config.hash, since=0)
+            in_use = taken_orders(connection, "simulated", config.hash, since=0)
+    # Orders of robots, whatever the order of the maps.
+    taken = Counter()
+    for order, count in in_use.items():
+        taken[map_orders.robots_of(order)] += count
     times = Counter(
         {order: taken[order] for order in lineup.orders(len(config.maps), config.learners)}
     ).values()
