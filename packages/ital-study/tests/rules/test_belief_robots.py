@@ -10,6 +10,7 @@ import ital_study as study
 from ital.errors import InputError
 from ital_study.analysis import measures
 from ital_study.config import lineup
+from ital_study.config.sections import AssumedTeacher
 from ital_study.data import table as _table
 from ital_study.simulation import arms
 
@@ -89,6 +90,19 @@ def test_reading_choices_pays_with_the_machine_and_costs_nothing_with_chance(tau
     for teacher in ("boltzmann:10", "random"):
         assert distance(taught, teacher, "posterior") == pytest.approx(plain, rel=1e-5)
         assert distance(taught, teacher, "ital-posterior") == pytest.approx(plain, rel=0.02)
+
+
+def test_a_robot_that_knows_its_teacher_is_at_least_as_good(evidence, taught):
+    boltzmann = [arms.teacher("boltzmann:30", default=evidence.beta)]
+    known = dataclasses.replace(
+        evidence, assumed_teacher=AssumedTeacher(rho=2.4, unit=0.08, lapse=0.01)
+    )
+    found = {}
+    for name, config in (("weighs", evidence), ("knows", known)):
+        run = arms.run(config, 6, boltzmann, ["ital-posterior"])
+        found[name] = distance(run, "boltzmann:30", "ital-posterior")
+    assert found["knows"] < 1.01 * found["weighs"]
+    assert found["knows"] != found["weighs"]
 
 
 def test_names_with_hyphens_are_told_apart_in_orders():

@@ -157,6 +157,27 @@ def test_the_imagined_volume():
         study.parse_config('volume = "real"\n' + PAPER)
 
 
+def test_a_robot_may_know_how_its_teacher_chooses():
+    plain = study.load_config("evidence")
+    text = plain.to_toml()
+    section = "\n[assumed_teacher]\nrho = 0.78\nunit = 0.078\nlapse = 0.1\n"
+    known = study.parse_config(text + section)
+    assert study.parse_config(known.to_toml()).hash == known.hash != plain.hash
+    assert "assumed_teacher" not in text
+    robots = study.StudyRules(known).robots
+    assert robots["ital-posterior"].name == "ital-posterior:lapse=0.1:rho=0.78:unit=0.078"
+    assert robots["posterior"].name == "posterior"
+    lapse = study.parse_config(text + "\n[assumed_teacher]\nlapse = 0.05\n")
+    assert study.parse_config(lapse.to_toml()).hash == lapse.hash
+    for wrong, message in (
+        ("rho = -1", "assumed_teacher.rho must be a number at least 0"),
+        ("unit = 2", "unit is that of rho"),
+        ("lapse = 0", "assumed_teacher.lapse must be a number above 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            study.parse_config(f"{text}\n[assumed_teacher]\n{wrong}\n")
+
+
 def test_robots_that_a_study_names():
     evidence = study.load_config("evidence")
     assert evidence.learners == ("aware", "posterior", "ital-posterior")

@@ -6,6 +6,7 @@ import typer
 
 import ital_study as study
 from ital import mdp
+from ital.cli import main
 from ital.errors import InputError
 from ital_study.cli import fit
 from ital_study.data import table as _table
@@ -99,6 +100,28 @@ def test_machines_and_random_teachers_are_told_apart(fitted):
     assert list(top["model"]) == list(NAMES)
     np.testing.assert_allclose(top["frequency"].sum(), 1)
     assert top["best"].tolist() == [4, 0, 0, 0, 0, 0, 0]
+
+
+def test_an_export_is_a_table_of_ital_fit(few, fitted, tmp_path, capsys):
+    export = tmp_path / "data"
+    _table.write_study(export, few.config, few.steps)
+    out = tmp_path / "out"
+    models = "exact,minus-loss,nearness"
+    options = ["--unit", "1", "--by", "teacher", "--out", str(out)]
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(export), "--models", models, *options])
+    assert ended.value.code == 0
+    people = pd.read_csv(out / "fit_people.csv")
+    same = fitted.people[fitted.people["learner"] == "all"]
+    same = same.assign(person=same["teacher"] + " " + same["participant"].astype(str))
+    both = people.merge(same, on=["person", "model"], suffixes=("", "_study"))
+    assert len(both) == len(people) == 2 * 4 * 3
+    for name in ("rho", "epsilon", "log_likelihood", "bic"):
+        np.testing.assert_allclose(both[name], both[f"{name}_study"], rtol=1e-9, atol=1e-9)
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(tmp_path), "--models", models])
+    assert ended.value.code == 2
+    assert "not the export of a study" in capsys.readouterr().err
 
 
 def test_a_person_does_not_depend_on_others(few, fitted):

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital.gradients import HIGHEST
+from ital.tools.platform import double_precision
 from ital.tools.types import Array, Float, Scalar
 
 LogMatrix = Float[Array, "n m"]
@@ -115,9 +116,13 @@ def log_likelihoods(likelihoods: Any) -> np.ndarray:
     Returns:
         log M (n, m), at least ``IMPOSSIBLE``.
     """
-    matrix = np.asarray(likelihoods, float)
-    impossible = np.full(matrix.shape, IMPOSSIBLE)
-    return np.log(matrix, where=matrix > 0, out=impossible)
+    return _logs(likelihoods, IMPOSSIBLE)
+
+
+def _logs(values: Any, of_zero: float = -np.inf) -> np.ndarray:
+    """Return logarithms of numbers, with a number for log 0."""
+    given = np.asarray(values, float)
+    return np.log(given, where=given > 0, out=np.full(given.shape, of_zero))
 
 
 def offered(data: Any) -> Offer:
@@ -316,6 +321,70 @@ def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array
     return bounded, jnp.max(jnp.where(unbounded, 0.0, gaps))
 
 
+def learned(likelihoods: Any, beliefs: Any, targets: Any) -> np.ndarray:
+    """Return what naive learners conclude from each datum, Σ_k log P_L^k(h*|d)/K.
+
+    Args:
+        likelihoods: M (n, m); data may be impossible.
+        beliefs: θ_k, K beliefs that each learner may have, equally likely (V, K, m).
+        targets: h* of each teacher (V,).
+
+    Returns:
+        The mean log belief in h* (V, n), in double precision; −∞ where h* is impossible.
+    """
+    from scipy.special import logsumexp
+
+    log_m = _logs(likelihoods)
+    found = []
+    for of_learner, target in zip(_logs(beliefs), targets, strict=True):
+        log_joint = log_m + of_learner[:, None]  # (K, n, m)
+        with np.errstate(invalid="ignore"):  # impossible under all that is believed
+            log_share = log_joint[:, :, target] - logsumexp(log_joint, axis=2)
+        found.append(np.where(np.isnan(log_share), -np.inf, log_share).mean(axis=0))
+    return np.array(found)
+
+
+def taught(
+    likelihoods: Any,
+    beliefs: Any,
+    targets: Any,
+    *,
+    alpha: Any = 1.0,
+    rounds: int | None = 1,
+    base: Any = None,
+    costs: Any = 0.0,
+) -> np.ndarray:
+    """Return which data teachers of different learners show, in double precision.
+
+    Args:
+        likelihoods: M (n, m); data may be impossible.
+        beliefs: θ of each learner (V, m).
+        targets: h* of each teacher (V,).
+        alpha: the rationality α of each teacher (V,).
+        rounds: rounds of :func:`pedagogical`; None for :func:`scbi`.
+        base: a base measure over data (n,); None for 1.
+        costs: the cost of each datum to each teacher (V, n).
+
+    Returns:
+        log P_T(d|h*) (V, n); −∞ where h* is impossible.
+    """
+    matrix = np.asarray(likelihoods, float)
+    cases = len(beliefs)
+    log_base = np.zeros(len(matrix)) if base is None else np.log(base)
+
+    def one(belief: Array, target: Array, alpha: Array, cost: Array) -> Array:
+        offer = Offer(log_likelihoods(matrix), log_base, cost)
+        if rounds is None:
+            return scbi(offer, belief)[:, target]
+        return pedagogical(offer, belief, alpha, rounds)[:, target]
+
+    with double_precision():
+        each_alpha = np.broadcast_to(alpha, cases)
+        each_cost = np.broadcast_to(costs, (cases, len(matrix)))
+        log_t = jax.jit(jax.vmap(one))(_logs(beliefs), np.asarray(targets), each_alpha, each_cost)
+    return np.where(matrix[:, targets].T > 0, np.asarray(log_t), -np.inf)
+
+
 def limiting_rate(
     drawn_from: Callable[[LogMatrix, LogBelief], LogMatrix],
     log_m: LogMatrix,
@@ -351,6 +420,7 @@ __all__ = [
     "IMPOSSIBLE",
     "Lessons",
     "Offer",
+    "learned",
     "lessons",
     "limiting_rate",
     "literal",
@@ -359,5 +429,6 @@ __all__ = [
     "pedagogical",
     "posterior",
     "scbi",
+    "taught",
     "unsure",
 ]

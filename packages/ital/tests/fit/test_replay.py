@@ -41,6 +41,23 @@ def test_people_in_sessions_are_found_out():
         assert likelihoods.loc[kind, kind] > -15  # −44.8 by chance
 
 
+def test_a_planner_is_a_model_whose_scores_are_those_of_the_best_plans():
+    task = ital.tasks.regression(dim=4, points=30)
+    live = ital.session(task, "imt", seed=5, steps=12, batch_size=6, lr=0.05)
+    np.testing.assert_allclose(live.plan_worths(1), live.scores["exact"], rtol=1e-6)
+    for _ in range(12):
+        live.choose(int(live.plan_worths(3).argmax()))
+    planned = ital.teach(task, "planner:3", "imt", seeds=[5], steps=12, batch_size=6, lr=0.05)
+    end = float(planned.curves["distance"].isel(step=-1, seed=0, learner=0))
+    assert live.metrics["distance"] == pytest.approx(end, rel=1e-5)
+    choices = fit.replay({"ann": live}, horizons=[2, 3])
+    names = ["exact", "loss", "planner:2", "planner:3"]
+    found = fit.fit(choices, [*(fit.TeacherModel(name, name) for name in names), fit.uniform()])
+    assert found.people.set_index("model")["log_likelihood"].idxmax() == "planner:3"
+    with pytest.raises(InputError, match="a planner is written planner:H"):
+        fit.replay({"ann": live}, horizons=[0])
+
+
 def test_nothing_to_replay():
     with pytest.raises(InputError, match="there is no session"):
         fit.replay({})

@@ -262,7 +262,7 @@ def test_a_bad_table_is_one_line_and_status_2(table, name, tmp_path, capsys):
     [
         (["nowhere.csv"], "cannot read the table nowhere.csv"),
         (["choices.txt"], "must end in .csv or .parquet"),
-        (["."], "is a folder: .* ital study fit"),
+        (["."], "is a folder, but not the export of a study: give a table"),
         (["choices.csv", "--unit", "0"], "--unit 0: give a number above 0"),
         (["choices.csv", "--folds", "1"], "folds 1"),
     ],

@@ -337,11 +337,46 @@ def test_settings_follow_the_name_which_holds_those_that_are_not_the_default():
         ("ital-posterior:lapse=0", "lapse must be"),
         ("ital-posterior:grid=10/1", "grid must be"),
         ("ital-posterior:chance=1", "chance must be"),
+        ("ital-posterior:rho=often", "rho must be"),
+        ("ital-posterior:rho=2:unit=0", "unit must be"),
+        ("ital-posterior:unit=2", "unit is that of rho"),
+        ("ital-posterior:rho=2:grid=1/10", "rho says how the teacher chooses, so leave grid out"),
+        ("posterior:rho=2", "reads no choices"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(name, message):
     with pytest.raises(InputError, match=message):
         learners.make(name)
+
+
+def test_a_known_teacher_follows_the_name():
+    made = learners.make("ital-posterior:rho=1.5:unit=0.5:lapse=0.1")
+    assert made.name == "ital-posterior:lapse=0.1:rho=1.5:unit=0.5"
+    assert learners.aware_posterior(rho=1.5, unit=0.5, lapse=0.1).name == made.name
+    # What a session or a result is of: ρ per unit of volume.
+    numbers = ital.session(FOUR, made, steps=2).identity["numbers"]
+    other = ital.session(FOUR, "ital-posterior:rho=3:lapse=0.1", steps=2).identity["numbers"]
+    another = ital.session(FOUR, "ital-posterior:rho=4:lapse=0.1", steps=2).identity["numbers"]
+    assert numbers == other != another
+
+
+def test_a_fitted_teacher_teaches_at_least_as_well_as_an_unknown_one():
+    """People who choose by the imitated volume: their numbers are fitted, then known."""
+    rng = np.random.default_rng(3)
+    b = 30.0
+    run = {"steps": 40, "batch_size": 10, "lr": 0.015}
+    people = {seed: ital.session(FOUR, "imt", seed=seed, **run) for seed in range(5)}
+    for live in people.values():
+        for _ in range(40):
+            odds = np.exp(b * (live.volumes - live.volumes.max()), dtype=float)
+            live.choose(rng.choice(10, p=odds / odds.sum()))
+    by_volume = ital.fit.TeacherModel("imitated", "imitated")
+    known = ital.fit.fit(ital.fit.replay(people), [by_volume]).teacher("imitated")
+    assert known["rho"] / known["unit"] == pytest.approx(b, rel=0.5)
+    learner = learners.aware_posterior(**known)
+    result = ital.teach(FOUR, f"boltzmann:{b}", ["ital-posterior", learner], seeds=8, **run)
+    weighed = final(result, "ital-posterior", "distance_centred")
+    assert final(result, learner.name, "distance_centred") <= 1.02 * weighed
 
 
 def test_tasks_that_cannot_be_believed_about_are_refused():

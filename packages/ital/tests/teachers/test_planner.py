@@ -56,6 +56,16 @@ def test_a_wide_beam_finds_the_best_plan(seed):
 
 
 @pytest.mark.usefixtures("x64")
+def test_the_worth_of_an_example_is_that_of_the_best_plan_that_begins_with_it():
+    for horizon in (1, 2):
+        learner, _, value = lookahead(7, horizon)
+        found = teachers.plan_worths(learner, LR, horizon)
+        for first in range(4):
+            plans = itertools.product([first], *[range(4)] * (horizon - 1))
+            np.testing.assert_allclose(found[first], max(map(value, plans)), rtol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
 def test_a_plan_is_never_worse_than_greed():
     better = 0
     for seed in range(12):

@@ -19,7 +19,15 @@ from ital_study.config.parts import StudyPart
 from ital_study.config.payment import Payment
 from ital_study.config.quality import AttentionCheck, Quality
 from ital_study.config.questions import Questionnaire
-from ital_study.config.sections import Completion, ConsentForm, Instruction, Map, Physics, Question
+from ital_study.config.sections import (
+    AssumedTeacher,
+    Completion,
+    ConsentForm,
+    Instruction,
+    Map,
+    Physics,
+    Question,
+)
 from ital_study.config.texts import Texts, Translation
 from ital_study.config.toml import toml_content, toml_text
 
@@ -34,6 +42,7 @@ LATER = (
     "adaptive",
     "robots",
     "volume",
+    "assumed_teacher",
     "language",
     "fields",
     "words",
@@ -83,6 +92,7 @@ class Config:
         adaptive: Whether there is an adaptive robot on every map, in a study that names no robots.
         robots: Kinds of robot on every map; none: the naive and the aware one.
         volume: Teaching volume that robots assume their teacher uses: ``exact`` or ``imitated``.
+        assumed_teacher: How the robot ``ital-posterior`` takes its teacher to choose.
         world: How the robot moves and plans.
         language: The first language, that of the texts outside ``translations``.
         fields: Values of the fields ``{name}`` in texts.
@@ -127,6 +137,7 @@ class Config:
     adaptive: bool = False
     robots: tuple[str, ...] = ()
     volume: str = "exact"
+    assumed_teacher: AssumedTeacher = field(default_factory=AssumedTeacher)
     world: Physics = field(default_factory=Physics)
     language: str = "en"
     fields: Mapping[str, str] = field(default_factory=dict)

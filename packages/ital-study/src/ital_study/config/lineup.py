@@ -67,7 +67,8 @@ def _posterior(config: "Config") -> "Learner":
 def _aware_posterior(config: "Config") -> "Learner":
     from ital import learners
 
-    return learners.aware_posterior()
+    teacher = config.assumed_teacher
+    return learners.aware_posterior(rho=teacher.rho, unit=teacher.unit, lapse=teacher.lapse)
 
 
 NAIVE = "naive"

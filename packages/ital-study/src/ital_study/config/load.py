@@ -24,12 +24,14 @@ from ital_study.config.parts import parts_of
 from ital_study.config.payment import Payment, payment_of
 from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (
+    AssumedTeacher,
     Completion,
     ConsentForm,
     Instruction,
     Map,
     Physics,
     Question,
+    assumed_teacher_of,
     completion_of,
     instruction_of,
     map_of,
@@ -150,6 +152,7 @@ def _without_translations(table: TomlTable) -> Config:
         adaptive=adaptive,
         robots=robots,
         volume=table.one_of("volume", VOLUMES),
+        assumed_teacher=assumed_teacher_of(table.section("assumed_teacher", AssumedTeacher)),
         world=physics_of(table.section("world", Physics)),
         language=language,
         words=languages.check_words(language, content.get("words", {}), "words"),

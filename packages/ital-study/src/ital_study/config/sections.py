@@ -51,6 +51,21 @@ class Physics:
 
 
 @dataclass(frozen=True)
+class AssumedTeacher:
+    """How the robot ``ital-posterior`` takes its teacher to choose: section ``[assumed_teacher]``.
+
+    Attributes:
+        rho: The teacher's rationality ρ, such as a fitted one; None: the robot weighs all.
+        unit: The difference of teaching volumes that counts as 1 for ρ.
+        lapse: The share ε of choices by chance.
+    """
+
+    rho: float | None = None
+    unit: float = 1.0
+    lapse: float = 0.01
+
+
+@dataclass(frozen=True)
 class ConsentForm:
     """What participants agree to.
 
@@ -206,6 +221,17 @@ def _redirect(table: TomlTable, panel: Panel) -> str | None:
                 f"the fields are {', '.join(allowed)}; name others in panel.pass_through"
             )
     return redirect
+
+
+def assumed_teacher_of(table: TomlTable) -> AssumedTeacher:
+    """Read how a robot takes its teacher to choose."""
+    rho = None
+    if "rho" in table.content:
+        rho = table.number("rho", least=0.0, most=1e9)
+    unit = table.number("unit", above=0.0, most=1e9)
+    if rho is None and unit != AssumedTeacher.unit:
+        raise InputError(f"{table.prefix}unit is that of rho: give rho too, or leave unit out")
+    return AssumedTeacher(rho, unit, table.number("lapse", above=0.0, most=0.99))
 
 
 def physics_of(table: TomlTable) -> Physics:

@@ -3,6 +3,7 @@ with every robot.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ital.fit import TeacherModel, fit_people, from_arrays, select_models
 from ital_study.analysis.measures import rows_of_mode
 from ital_study.config.configuration import Config
 from ital_study.data.left_out import left_out
-from ital_study.data.table import StudyData, check_unique, unreadable
+from ital_study.data.table import StudyData, check_unique, read_study, unreadable
 from ital_study.fitting.scores import MODELS, SCORED, score_units, scores_many
 from ital_study.robots.rules import StudyRules
 from ital_study.robots.world import Arrows
@@ -77,6 +78,41 @@ class Replay(NamedTuple):
     notes: list[str]
 
 
+class Scored(NamedTuple):
+    """The steps of all people who can be fitted, with the scores of their arrows.
+
+    Attributes:
+        rows: The steps, N of them.
+        scores: Scores by model, step and arrow, in their units (M, N, B).
+        units: The unit of each score (M,).
+        mode: Mode of the participants.
+        notes: Who is left out.
+    """
+
+    rows: "pd.DataFrame"
+    scores: np.ndarray
+    units: np.ndarray
+    mode: str
+    notes: list[str]
+
+    @property
+    def choices(self) -> "pd.DataFrame":
+        """A row per step and arrow: who taught whom what, the scores, which arrow was chosen."""
+        arrows = self.scores.shape[-1]
+        lanes = self.rows[[*PERSON, "learner", "map", "step"]]
+        table = lanes.loc[lanes.index.repeat(arrows)].reset_index(drop=True)
+        candidate = np.tile(np.arange(arrows), len(lanes))
+        is_chosen = candidate == self.rows["choice"].to_numpy().repeat(arrows)
+        scores = {model.name: own.ravel() for model, own in zip(SCORED, self.scores, strict=True)}
+        return table.assign(
+            person=table["teacher"].astype(str) + " " + table["participant"].astype(str),
+            trial=table["learner"] + " " + table["map"] + " " + table["step"].astype(str),
+            candidate=candidate,
+            chosen=is_chosen.astype(int),
+            **scores,
+        )
+
+
 def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: None) -> StudyFit:
     """Fit models of a teacher to the choices of every participant with every robot, and with
     all robots together.
@@ -103,6 +139,41 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
             fitted.
     """
     config = study.config
+    scored = score(study, mode, lambda share: show(30 * share))
+    people, models = _fit_robots(config, scored, show)
+    units = map(float, scored.units)
+    named = dict(zip([model.name for model in SCORED], units, strict=True))
+    participants = scored.rows.groupby("teacher", sort=False)["participant"].nunique()
+    show(100)
+    return StudyFit(
+        config=config,
+        kind="human" if "human" in participants else "simulated",
+        mode=scored.mode,
+        participants={str(teacher): int(count) for teacher, count in participants.items()},
+        people=people,
+        models=models.assign(unit=models["model"].map(named)),
+        units=named,
+        notes=scored.notes,
+        choices=scored.choices,
+    )
+
+
+def score(study: StudyData, mode: str | None = None, show: Show = lambda share: None) -> Scored:
+    """Score the arrows of every step of every participant, as :func:`fit` does.
+
+    Args:
+        study: Configuration and step table.
+        mode: Mode of the participants; None: ``live`` if there are any, else ``simulated``.
+        show: Called with the share that is done.
+
+    Returns:
+        The steps and the scores of their arrows.
+
+    Raises:
+        InputError: There are no steps of that mode, a step is in the table twice, or nobody can be
+            fitted.
+    """
+    config = study.config
     check_unique(study.steps)
     mode, steps, notes = rows_of_mode(study.steps, mode)
     notes += unreadable(study.participants, mode)
@@ -112,28 +183,30 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
         raise InputError("everybody who taught is excluded: there is nobody to fit")
     if gone.size:
         notes.append(f"{gone.size} people are left out: see Data quality.")
-    steps = gone.without(steps)
 
     rules = StudyRules(config)
-    replay = _replay(rules, steps, lambda share: show(30 * share))
+    replay = _replay(rules, gone.without(steps), show)
     units = score_units(rules)
     maps = replay.rows["map"].tolist()
     scores = scores_many(rules, maps, replay.beliefs, replay.arrows) / units[:, None, None]
-    people, models = _fit_robots(config, replay.rows, scores, show)
-    named = {model.name: float(unit) for model, unit in zip(SCORED, units, strict=True)}
-    participants = replay.rows.groupby("teacher", sort=False)["participant"].nunique()
-    show(100)
-    return StudyFit(
-        config=config,
-        kind="human" if "human" in participants else "simulated",
-        mode=mode,
-        participants={str(teacher): int(count) for teacher, count in participants.items()},
-        people=people,
-        models=models.assign(unit=models["model"].map(named)),
-        units=named,
-        notes=[*notes, *incomplete, *replay.notes],
-        choices=_choice_table(replay.rows, scores),
-    )
+    return Scored(replay.rows, scores, units, mode, [*notes, *incomplete, *replay.notes])
+
+
+def read_choices(folder: Path) -> "pd.DataFrame | None":
+    """Read a study's export as the table that ``ital fit`` takes, with the scores in their units.
+
+    Args:
+        folder: A folder written by export or simulate.
+
+    Returns:
+        A row per step and arrow; None if the folder holds no study.
+
+    Raises:
+        InputError: The study cannot be read, or nobody can be fitted.
+    """
+    if not (folder / "study.toml").is_file():
+        return None
+    return score(read_study(folder)).choices
 
 
 def fit_models(steps: "pd.DataFrame", chosen: np.ndarray, scores: np.ndarray) -> "pd.DataFrame":
@@ -154,13 +227,14 @@ def fit_models(steps: "pd.DataFrame", chosen: np.ndarray, scores: np.ndarray) ->
 
 
 def _fit_robots(
-    config: Config, rows: "pd.DataFrame", scores: np.ndarray, show: Show
+    config: Config, scored: Scored, show: Show
 ) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     """Fit the choices for each robot and for all together; return the tables of people and of
     models.
     """
     import pandas as pd
 
+    rows = scored.rows
     tables = []
     robots = [*config.learners, ALL_ROBOTS]
     for i, learner in enumerate(robots):
@@ -170,24 +244,9 @@ def _fit_robots(
             own = (rows["learner"] == learner).to_numpy()
         if own.any():
             chosen = rows["choice"].to_numpy()[own]
-            fitted = fit_models(rows.loc[own, PERSON], chosen, scores[:, own])
+            fitted = fit_models(rows.loc[own, PERSON], chosen, scored.scores[:, own])
             tables.append(fitted.assign(learner=learner))
     return select_models(pd.concat(tables, ignore_index=True), ["teacher", "learner"])
-
-
-def _choice_table(rows: "pd.DataFrame", scores: np.ndarray) -> "pd.DataFrame":
-    """Return a row per step and arrow: who taught whom what, the scores, and which arrow was
-    chosen.
-    """
-    arrows = scores.shape[-1]
-    lanes = rows[[*PERSON, "learner", "map", "step"]]
-    table = lanes.loc[lanes.index.repeat(arrows)].reset_index(drop=True)
-    person = table["teacher"].astype(str) + " " + table["participant"].astype(str)
-    trial = table["learner"] + " " + table["map"] + " " + table["step"].astype(str)
-    candidate = np.tile(np.arange(arrows), len(rows))
-    chosen = (candidate == rows["choice"].to_numpy().repeat(arrows)).astype(int)
-    columns = {model.name: own.ravel() for model, own in zip(SCORED, scores, strict=True)}
-    return table.assign(person=person, trial=trial, candidate=candidate, chosen=chosen, **columns)
 
 
 def _usable_steps(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:

@@ -44,11 +44,6 @@ class StudyModel(NamedTuple):
     title: str
     score: Callable[[Lesson, Array, MapFacts, Arrows], Array] | None
 
-    @property
-    def parameters(self) -> int:
-        """Number of parameters that are fitted: ρ and ε, or none."""
-        return 0 if self.score is None else 2
-
 
 def _exact(lesson: Lesson, belief: Array, facts: MapFacts, arrows: Arrows) -> Array:
     return world.volumes(lesson, belief, facts.target)

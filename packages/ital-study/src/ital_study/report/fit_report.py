@@ -310,22 +310,9 @@ def draw_recovery(recovery: StudyRecovery) -> "Figure":
 
 
 def _confusion_panel(recovery: StudyRecovery, rho: float, learner: str) -> Panel:
-    # Panels are drawn from the bottom up, so that the first kind is at the top.
-    counts = confusion(recovery, rho, learner)[::-1]
-    texts = np.where(counts > 0, counts.astype(str), "").tolist()
-    share = np.where(counts > 0, counts / recovery.participants, np.nan)
-    ticks = range(len(NAMES))
-    true_models = list(zip(ticks, reversed(ticks), strict=True))
-    cells = charts.cells(share, texts, true_models, None, (0.01, 1.0))
-    return charts.panel(
-        _title(recovery, rho, learner),
-        [cells],
-        x="Model with the lowest BIC",
-        y="Simulated kind",
-        x_ticks=(ticks, short_names()),
-        y_ticks=(ticks, NAMES[::-1]),
-        size=(4.8, 2.9),
-    )
+    counts = confusion(recovery, rho, learner)
+    title = _title(recovery, rho, learner)
+    return charts.confusion(title, counts, short_names(), kinds=NAMES, size=(4.8, 2.9))
 
 
 def write_recovery(recovery: StudyRecovery, out: Path) -> list[Path]:

@@ -7,8 +7,10 @@ import typer
 
 from ital.cli.options import split
 from ital.errors import InputError
+from ital.tools import plugins
 from ital.tools.files import check_writable
 from ital.tools.files import write as write_file
+from ital.tools.platform import set_up_jax
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from ital.fit import TeacherModel
 
 UNIFORM = "uniform"
+# Entry points of functions that read choices from a folder: ``read(folder)`` returns a long table,
+# or None for a folder of another kind.
+READERS = "ital.choices"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +36,10 @@ def register(app: typer.Typer) -> None:
 def fit_table(
     table: Annotated[
         Path,
-        typer.Argument(help="A CSV or Parquet file with a row per person, trial and candidate."),
+        typer.Argument(
+            help="A CSV or Parquet file with a row per person, trial and candidate, or a study's "
+            "export."
+        ),
     ],
     models: Annotated[
         str, typer.Option(help="Columns with scores, comma-separated; uniform for no score.")
@@ -61,11 +69,6 @@ def fit_table(
     out: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path("fit"),
 ) -> None:
     """Fit models of a teacher to choices: by which score do people choose?"""
-    if table.is_dir():
-        raise InputError(
-            f"{table} is a folder: give a table; for a study's export run ital study fit {table} "
-            "--choices, which writes one"
-        )
     if unit is not None and not unit > 0:
         raise InputError(f"--unit {unit:g}: give a number above 0")
     check_writable(out)
@@ -73,7 +76,7 @@ def fit_table(
 
     named = split("models", models)
     scored = [name for name in named if name != UNIFORM]
-    choices = fit.read(table, person=person, trial=trial, chosen=chosen, numbers=scored)
+    choices = fit.read(_rows_of(table), person=person, trial=trial, chosen=chosen, numbers=scored)
     fitted_models = [_model(name, unit) for name in named]
     found = fit.fit(choices, fitted_models, by=by)
     tables = {
@@ -87,6 +90,22 @@ def fit_table(
     out.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         _write_table(out / f"{name}.csv", rows)
+
+
+def _rows_of(table: Path) -> "Path | pd.DataFrame":
+    """Return a table's file; a folder is read by the packages that know such folders."""
+    if not table.is_dir():
+        return table
+    set_up_jax("cpu")
+    readers = plugins.parts(READERS, ())
+    for read in readers.values():
+        rows: pd.DataFrame | None = read(table)
+        if rows is not None:
+            return rows
+    advice = "give a table"
+    if "study" not in readers:
+        advice = f"{advice}; for a study's export: {plugins.missing(READERS, 'study')}"
+    raise InputError(f"{table} is a folder, but not the export of a study: {advice}")
 
 
 def _model(name: str, unit: float | None) -> "TeacherModel":

@@ -16,11 +16,13 @@ from ital.figures._matrix import (
 from ital.figures._pictures import Watched, animate, extent, picture_of, plot_pictures
 from ital.figures._runs import plot_runs
 from ital.figures._scaling import plot_scaling
+from ital.figures._shares import OBSERVED, plot_shares
 from ital.figures._teachers import plot_teachers
 
 __all__ = [
     "ASSUMED",
     "MATRIX_NOTE",
+    "OBSERVED",
     "MatrixCell",
     "Watched",
     "animate",
@@ -40,6 +42,7 @@ __all__ = [
     "plot_pictures",
     "plot_runs",
     "plot_scaling",
+    "plot_shares",
     "plot_sweep",
     "plot_teachers",
     "save",

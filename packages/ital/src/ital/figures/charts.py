@@ -217,6 +217,42 @@ def panel(  # noqa: PLR0913
     return described
 
 
+def confusion(
+    title: str,
+    counts: np.ndarray,
+    models: Sequence[str],
+    *,
+    kinds: Sequence[str] | None = None,
+    size: tuple[float, float] = SIZE,
+) -> Panel:
+    """Make a panel of how many simulated people of each kind each model is best for.
+
+    Args:
+        title: its title.
+        counts: number of people (kind, model).
+        models: names of the models, in the order of the kinds.
+        kinds: names of the kinds; None for those of the models.
+        size: width and height in inches.
+    """
+    # A map is drawn from the bottom up: the first kind is at the top.
+    from_below = np.asarray(counts)[::-1]
+    people = from_below.sum(axis=1)[0]
+    texts = np.where(from_below > 0, from_below.astype(str), "").tolist()
+    share = np.where(from_below > 0, from_below / people, np.nan)
+    last = len(models) - 1
+    true_models = [(column, last - column) for column in range(len(models))]
+    names = models if kinds is None else kinds
+    return panel(
+        title,
+        [cells(share, texts, true_models, None, (0.01, 1.0))],
+        x="Model with the lowest BIC",
+        y="Simulated kind",
+        x_ticks=(range(len(models)), models),
+        y_ticks=(range(len(names)), names[::-1]),
+        size=size,
+    )
+
+
 def blank(size: tuple[float, float] = SIZE) -> Panel:
     """Make an empty panel, so that the next one starts a row."""
     return panel("", [], size=size)

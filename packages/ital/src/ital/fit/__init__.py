@@ -7,7 +7,7 @@ compared by BIC and by predictions of choices that they were not fitted to, and 
 people.
 """
 
-from ital.fit._choices import Choices, cross, from_arrays, read
+from ital.fit._choices import Choices, from_arrays
 from ital.fit._fit import Fit, cross_validate, fit, fit_people, select_models
 from ital.fit._hypotheses import Hypotheses
 from ital.fit._likelihood import (
@@ -19,10 +19,11 @@ from ital.fit._likelihood import (
     probabilities,
 )
 from ital.fit._models import TeacherModel, uniform
-from ital.fit._pictures import shares
 from ital.fit._recovery import Recovery, recover, simulate
 from ital.fit._replay import replay
 from ital.fit._selection import Selection, exceedance, free_energy, select
+from ital.fit._shares import shares
+from ital.fit._tables import cross, read
 
 __all__ = [
     "LARGEST",

@@ -11,13 +11,16 @@ import pandas as pd
 from ital.errors import InputError
 from ital.fit import _models
 from ital.fit._choices import Choices
-from ital.fit._models import Fitted, TeacherModel
+from ital.fit._likelihood import Maximum
+from ital.fit._models import TeacherModel
 from ital.fit._selection import select
+from ital.tools.registry import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDS = 5
+LEAST_LAPSE = 0.001  # of a teacher that a learner knows
 
 
 class Fit(NamedTuple):
@@ -31,7 +34,8 @@ class Fit(NamedTuple):
             ``probability`` (that the person uses the model).
         groups: A row per model, and per group if there are several: for how many people it is best,
             medians of their ρ and ε, and how frequent the model is (random-effects selection).
-        together: A row per model, fitted to all choices as if one person had made them.
+        together: A row per model, fitted to all choices as if one person had made them, with the
+            model's ``unit``.
     """
 
     choices: Choices
@@ -51,6 +55,35 @@ class Fit(NamedTuple):
             joined = joined.join(selected)
         return joined.reset_index()
 
+    def teacher(self, model: str) -> dict[str, float]:
+        """Return how people choose by a model of the teaching volume, as ``ital-posterior`` may
+        know it.
+
+        Args:
+            model: The name of a model.
+
+        Returns:
+            The settings ``rho``, ``unit`` and ``lapse``, fitted to all choices together. Lapses are
+            at least 0.1 %, so that one odd choice cannot rule out the truth.
+
+        Raises:
+            InputError: There is no such model.
+
+        Example:
+            >>> learner = ital.learners.aware_posterior(**found.teacher("imitated"))
+        """
+        rows = self.together.set_index("model")
+        if model not in rows.index:
+            raise InputError(nearest("model", model, rows.index))
+        # A model without scores has no numbers; those of chance have no ε.
+        numbers = rows.loc[[model]].fillna({"rho": 0.0, "unit": 1.0, "epsilon": 0.0})
+        lapse = numbers["epsilon"].clip(LEAST_LAPSE, 1 - LEAST_LAPSE)
+        return {
+            "rho": numbers["rho"].item(),
+            "unit": numbers["unit"].item(),
+            "lapse": lapse.item(),
+        }
+
     def plot(self, of: str, by: str | None = None) -> "Figure":
         """Draw how often people choose each value of a column, beside what each model predicts.
 
@@ -61,9 +94,10 @@ class Fit(NamedTuple):
         Returns:
             A matplotlib figure.
         """
-        from ital.fit._pictures import draw_shares
+        from ital.figures import plot_shares
+        from ital.fit._shares import shares
 
-        return draw_shares(self, of, by)
+        return plot_shares(shares(self, of, by))
 
 
 def fit(choices: Choices, models: Sequence[TeacherModel], *, by: str | None = None) -> Fit:
@@ -86,34 +120,23 @@ def fit(choices: Choices, models: Sequence[TeacherModel], *, by: str | None = No
         >>> found = ital.fit.fit(ital.fit.read("choices.csv"), models)
         >>> print(found.table)
     """
-    check_models(models)
-    scaled = tuple(_models.with_unit(model, choices) for model in models)
+    scaled = _models.with_units(models, choices)
     people = fit_people(choices, scaled)
     groups = []
     if by is not None:
-        of_people = choices.of_people(by)
-        if by not in people:
-            people.insert(1, by, np.repeat(of_people, len(scaled)))
         groups = [by]
+        if by not in people:
+            people.insert(1, by, np.repeat(choices.of_people(by), len(scaled)))
     people, frequencies = select_models(people, groups)
     units = {model.name: model.unit for model in scaled}
+    together = fit_people(choices.as_one(), scaled)
     return Fit(
         choices,
         scaled,
         people,
         frequencies.assign(unit=frequencies["model"].map(units)),
-        fit_people(choices.as_one(), scaled),
+        together.assign(unit=together["model"].map(units)),
     )
-
-
-def check_models(models: Sequence[TeacherModel]) -> None:
-    """Raise InputError unless there are models, with different names."""
-    if not models:
-        raise InputError("there is no model to fit: give at least one")
-    names = [model.name for model in models]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"two models are called {name!r}: give each a name of its own")
 
 
 def fit_people(choices: Choices, models: Sequence[TeacherModel]) -> pd.DataFrame:
@@ -142,9 +165,8 @@ def fit_people(choices: Choices, models: Sequence[TeacherModel]) -> pd.DataFrame
                 bic=model.parameters * np.log(trials) - 2 * best.log_likelihood,
             )
         )
-    # All models of the first person come first. Rows of different models may have different
-    # numbers.
-    table = pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)
+    # Rows of different models may have different numbers.
+    table = _person_by_person(tables)
     last = ["log_likelihood", "bic"]
     return table[[*table.columns.drop(last), *last]]
 
@@ -166,33 +188,29 @@ def select_models(people: pd.DataFrame, groups: Sequence[str]) -> tuple[pd.DataF
     selected = []
     grouped = people.groupby(list(groups), sort=False) if groups else [((), people)]
     for values, group in grouped:
-        evidence = -group["bic"].to_numpy().reshape(-1, len(names)) / 2
+        evidence = -group["bic"].to_numpy().reshape(-1, len(names)) / 2  # (people, models)
         selection = select(evidence)
-        best = evidence.argmax(axis=1)[:, None] == np.arange(len(names))
-        rows = group.assign(best=best.ravel(), probability=selection.responsibility.ravel())
+        is_best = evidence.argmax(axis=1)[:, None] == np.arange(len(names))
+        rows = group.assign(best=is_best.ravel(), probability=selection.responsibility.ravel())
         winners = rows[rows["best"]].groupby("model")[["rho", "epsilon"]].median().reindex(names)
-        of_group = dict(zip(groups, values, strict=True))
+        columns = {
+            **dict(zip(groups, values, strict=True)),
+            "model": names,
+            "people": len(evidence),
+            "best": is_best.sum(axis=0),
+            "rho_median": winners["rho"].to_numpy(),
+            "epsilon_median": winners["epsilon"].to_numpy(),
+            "frequency": selection.frequency,
+            "frequency_sd": selection.sd,
+            "exceedance": selection.exceedance,
+            "protected": selection.protected,
+            "equal": selection.equal,
+        }
         judged.append(rows)
-        selected.append(
-            pd.DataFrame(
-                of_group
-                | {
-                    "model": names,
-                    "people": len(evidence),
-                    "best": best.sum(axis=0),
-                    "rho_median": winners["rho"].to_numpy(),
-                    "epsilon_median": winners["epsilon"].to_numpy(),
-                    "frequency": selection.frequency,
-                    "frequency_sd": selection.sd,
-                    "exceedance": selection.exceedance,
-                    "protected": selection.protected,
-                    "equal": selection.equal,
-                }
-            )
-        )
-    others = [name for name in people if name not in groups]
-    columns = [*groups, *others, "best", "probability"]
-    return pd.concat(judged, ignore_index=True)[columns], pd.concat(selected, ignore_index=True)
+        selected.append(pd.DataFrame(columns))
+    table = pd.concat(judged, ignore_index=True)
+    others = table.columns.difference(list(groups), sort=False)
+    return table[[*groups, *others]], pd.concat(selected, ignore_index=True)
 
 
 def cross_validate(
@@ -214,38 +232,46 @@ def cross_validate(
     Raises:
         InputError: There are too few trials or people for the folds.
     """
-    check_models(models)
-    scaled = [_models.with_unit(model, choices) for model in models]
+    scaled = _models.with_units(models, choices)
     part = _parts(choices, folds, across)
+    picks = choices.picks
     tables = []
     for model in scaled:
-        predicted = np.zeros(len(choices))
+        predicted = np.zeros(len(choices))  # the probability of each choice
         for fold in range(folds):
             held_out = part == fold
             predicted[held_out] = _predict(model, choices, held_out, across)
-        tables.append(_scored(model, choices, predicted))
-    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)
+        with np.errstate(divide="ignore"):  # a choice that was called impossible
+            log_scores = np.log(predicted)
+        tables.append(
+            choices.people.assign(
+                model=model.name,
+                trials=picks.trials,
+                predicted=picks.per_person(predicted) / picks.trials,
+                log_score=picks.per_person(log_scores) / picks.trials,
+            )
+        )
+    return _person_by_person(tables)
 
 
 def _parts(choices: Choices, folds: int, across: str) -> np.ndarray:
     """Return the fold of each trial (N,): people or a person's trials go round the folds."""
     picks = choices.picks
-    if across == "people":
-        if not 2 <= folds <= len(choices.people):
-            raise InputError(
-                f"folds {folds}: with {len(choices.people)} people, give 2 to {len(choices.people)}"
-            )
-        return choices.person % folds
-    if across != "trials":
-        raise InputError(f"across must be trials or people, not {across!r}")
+    people = len(choices.people)
     fewest = int(picks.trials.min())
-    if not 2 <= folds <= fewest:
-        raise InputError(
-            f"folds {folds}: a person has only {fewest} trials; give 2 to {fewest}, or "
-            "across='people'"
-        )
-    of_person = np.arange(len(choices)) - picks.per_trial(picks.first)
-    return of_person % folds
+    if across == "people":
+        most = people
+        fault = f"with {people} people, give 2 to {people}"
+        number = choices.person
+    elif across == "trials":
+        most = fewest
+        fault = f"a person has only {fewest} trials; give 2 to {fewest}, or across='people'"
+        number = np.arange(len(choices)) - picks.per_trial(picks.first)
+    else:
+        raise InputError(f"across must be trials or people, not {across!r}")
+    if not 2 <= folds <= most:
+        raise InputError(f"folds {folds}: {fault}")
+    return number % folds
 
 
 def _predict(
@@ -258,41 +284,16 @@ def _predict(
     rest = choices.take(~held_out)
     if across == "people":
         best = _models.maximise(model, rest.as_one())
-        everyone = np.zeros(len(test.people), int)
-        fitted = _of_people(best, everyone)
+        whose = np.zeros(len(test.people), int)
     else:
         # Everyone has trials in both parts, in the same order.
         best = _models.maximise(model, rest)
-        tested = np.unique(choices.person[held_out])
-        fitted = _of_people(best, tested)
-    chances = _models.probabilities(model, test, fitted)
-    return chances[np.arange(len(test)), test.chosen]
+        whose = np.unique(choices.person[held_out])
+    numbers = {name: values[whose] for name, values in best.numbers.items()}
+    of_people = Maximum(best.rho[whose], best.epsilon[whose], best.log_likelihood[whose], numbers)
+    return test.of_chosen(_models.probabilities(model, test, of_people))
 
 
-def _of_people(fitted: Fitted, rows: np.ndarray) -> Fitted:
-    """Return the numbers of some people, one row after the other."""
-    numbers = {name: values[rows] for name, values in fitted.numbers.items()}
-    return Fitted(fitted.rho[rows], fitted.epsilon[rows], fitted.log_likelihood[rows], numbers)
-
-
-def _scored(model: TeacherModel, choices: Choices, predicted: np.ndarray) -> pd.DataFrame:
-    picks = choices.picks
-    with np.errstate(divide="ignore"):  # a choice that was called impossible
-        logs = np.log(predicted)
-    return choices.people.assign(
-        model=model.name,
-        trials=picks.trials,
-        predicted=picks.per_person(predicted) / picks.trials,
-        log_score=picks.per_person(logs) / picks.trials,
-    )
-
-
-def numbers_of(fitted: Fit, model: TeacherModel) -> Fitted:
-    """Return the numbers of each person under a model, from the table of a fit."""
-    rows = fitted.people[fitted.people["model"] == model.name]
-    return Fitted(
-        rows["rho"].to_numpy(),
-        rows["epsilon"].to_numpy(),
-        rows["log_likelihood"].to_numpy(),
-        {name: rows[name].to_numpy() for name in model.numbers},
-    )
+def _person_by_person(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of models, a row per person each, as one: all models of a person together."""
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

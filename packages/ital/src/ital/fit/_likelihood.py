@@ -10,7 +10,8 @@ in ε: Newton's method, kept between bounds, finds the best ε. Over ρ it may h
 grid finds the highest, golden sections narrow it down. All numbers are float64.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -73,14 +74,16 @@ class Maximum(NamedTuple):
     """The maximum of the likelihood of each person (P,).
 
     Attributes:
-        rho: The rationality ρ.
+        rho: The rationality ρ; NaN for a model without scores.
         epsilon: The share of lapses ε; NaN where every ε gives the same choices.
         log_likelihood: The logarithm of the likelihood.
+        numbers: A model's own numbers, by name.
     """
 
     rho: np.ndarray
     epsilon: np.ndarray
     log_likelihood: np.ndarray
+    numbers: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def probabilities(
@@ -104,11 +107,11 @@ def probabilities(
         The probabilities; candidates that a trial does not have get 0.
     """
     present = np.ones(np.shape(scores), bool) if available is None else available
-    logits = _logits(_behind_the_best(np.where(present, scores, -np.inf)), np.asarray(rho), base)
-    raised = np.exp(logits)
-    softmax = raised / raised.sum(axis=-1, keepdims=True)
-    lapse = np.asarray(epsilon)[..., None]
+    behind = _behind_the_best(np.where(present, scores, -np.inf))
+    weights = _weights(behind, np.asarray(rho), base)
+    softmax = weights / weights.sum(axis=-1, keepdims=True)
     uniform = present / present.sum(axis=-1, keepdims=True)
+    lapse = np.asarray(epsilon)[..., None]
     return lapse * uniform + (1 - lapse) * softmax
 
 
@@ -158,47 +161,53 @@ def maximise(
     behind = _behind_the_best(scores)
     people = len(picks.first)
 
-    def profile(rationality: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the highest log-likelihood of each person for its ρ, and where it is in ε."""
-        followed = _followed(behind, picks, rationality, base)
+    def best_for(rho: np.ndarray) -> Maximum:
+        """Return the highest log-likelihood of each person for its ρ."""
+        followed = _followed(behind, picks, rho, base)
         if epsilon is None:
-            return _best_lapses(followed, picks)
+            return Maximum(rho, *_best_lapses(followed, picks))
         given = np.full(people, epsilon)
-        return _with_lapses(followed, picks, given), given
+        return Maximum(rho, given, _with_lapses(followed, picks, given))
 
     if rho is not None:
-        given = np.full(people, rho)
-        value, lapse = profile(given)
-        return Maximum(given, lapse, value)
-
-    on_grid = np.stack([profile(np.full(people, each))[0] for each in GRID])
-    best = on_grid.argmax(axis=0)
+        return best_for(np.full(people, rho))
+    on_grid = [best_for(np.full(people, each)) for each in GRID]
+    values = np.stack([each.log_likelihood for each in on_grid])  # (grid, P)
+    best = values.argmax(axis=0)
     below = GRID[np.maximum(best - 1, 0)]
     above = GRID[np.minimum(best + 1, len(GRID) - 1)]
-    refined = golden_sections(lambda each: profile(each)[0], below, above)
+    refined = best_for(golden_sections(lambda each: best_for(each).log_likelihood, below, above))
     # The interval's middle may lie below an end of the grid, such as ρ = 0.
-    proposed = np.stack([refined, GRID[best]])
-    found = [profile(each) for each in proposed]
-    values = np.stack([value for value, _ in found])
-    lapses = np.stack([lapse for _, lapse in found])
-    top = values.argmax(axis=0)[None]
-    value, lapse, at = (
-        np.take_along_axis(each, top, axis=0)[0] for each in (values, lapses, proposed)
+    is_lower = refined.log_likelihood < values.max(axis=0)
+    lapses = np.stack([each.epsilon for each in on_grid])
+    found = Maximum(
+        np.where(is_lower, GRID[best], refined.rho),
+        np.where(is_lower, lapses[best, np.arange(people)], refined.epsilon),
+        np.maximum(values.max(axis=0), refined.log_likelihood),
     )
     if epsilon is not None:
-        return Maximum(at, lapse, value)
+        return found
+    return _or_chance(found, picks, rules_out=base is not None or _excludes(behind, picks))
 
-    # A model that gains nothing is called chance. With ρ = 0 every ε then fits equally well, unless
-    # the model also
-    # rules candidates out: then only lapses make it chance.
-    by_chance = value <= picks.chance + CLOSE
-    only_scores = base is None and np.isneginf(behind).sum() == _absent(behind, picks)
-    undetermined = np.nan if only_scores else 1.0
+
+def _or_chance(found: Maximum, picks: Picks, *, rules_out: bool) -> Maximum:
+    """Return the maxima, where a model that gains nothing is called chance.
+
+    With ρ = 0 every ε then fits equally well, unless the model prefers some candidates, or rules
+    them out, whatever ρ is: then only lapses make it chance.
+    """
+    by_chance = found.log_likelihood <= picks.chance + CLOSE
     return Maximum(
-        np.where(by_chance, 0.0, at),
-        np.where(by_chance, undetermined, lapse),
-        np.maximum(value, picks.chance),
+        np.where(by_chance, 0.0, found.rho),
+        np.where(by_chance, 1.0 if rules_out else np.nan, found.epsilon),
+        np.maximum(found.log_likelihood, picks.chance),
     )
+
+
+def _excludes(behind: np.ndarray, picks: Picks) -> bool:
+    """Say whether some candidates of a trial are impossible."""
+    absent = behind.size - int(picks.counts.sum())
+    return int(np.isneginf(behind).sum()) > absent
 
 
 def golden_sections(
@@ -225,8 +234,9 @@ def golden_sections(
         # The better of the two inner points is an inner point of the new interval as well: one is
         # new.
         kept = np.where(peak_is_left, left, right)
-        at_kept = np.where(peak_is_left, at_left, at_right)
-        new = np.where(peak_is_left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        at_kept = np.maximum(at_left, at_right)
+        way = GOLDEN * (high - low)
+        new = np.where(peak_is_left, high - way, low + way)
         at_new = value(new)
         left = np.where(peak_is_left, new, kept)
         right = np.where(peak_is_left, kept, new)
@@ -235,34 +245,29 @@ def golden_sections(
     return (low + high) / 2
 
 
-def _absent(behind: np.ndarray, picks: Picks) -> int:
-    """Count the places of the array that are no candidates of their trial."""
-    return behind.size - int(picks.counts.sum())
-
-
 def _behind_the_best(scores: np.ndarray) -> np.ndarray:
     """Return s − max s of each trial, so that no exponential overflows."""
     return scores - scores.max(axis=-1, keepdims=True)
 
 
-def _logits(behind: np.ndarray, rho: np.ndarray, base: np.ndarray | None) -> np.ndarray:
-    """Return ρ·s + log b, up to a constant of each trial that makes the largest 0."""
+def _weights(behind: np.ndarray, rho: np.ndarray, base: np.ndarray | None) -> np.ndarray:
+    """Return b·exp(ρ·s), up to a factor of each trial that makes the largest 1."""
     with np.errstate(invalid="ignore"):  # 0·∞: what is impossible stays impossible at ρ = 0
         logits = rho[..., None] * behind
     logits[np.isnan(logits)] = -np.inf
-    if base is None:
-        return logits
-    logits = logits + base
-    return logits - logits.max(axis=-1, keepdims=True)
+    if base is not None:
+        logits = logits + base
+        logits = logits - logits.max(axis=-1, keepdims=True)
+    return np.exp(logits)
 
 
 def _followed(
     behind: np.ndarray, picks: Picks, rho: np.ndarray, base: np.ndarray | None
 ) -> np.ndarray:
     """Return the probability of the chosen candidate without lapses (N,)."""
-    logits = _logits(behind, picks.per_trial(rho), base)
-    chosen = np.take_along_axis(logits, picks.chosen[:, None], axis=1)[:, 0]
-    return np.exp(chosen) / np.exp(logits).sum(axis=-1)
+    weights = _weights(behind, picks.per_trial(rho), base)
+    of_chosen = weights[np.arange(len(weights)), picks.chosen]
+    return of_chosen / weights.sum(axis=-1)
 
 
 def _with_lapses(followed: np.ndarray, picks: Picks, epsilon: np.ndarray) -> np.ndarray:
@@ -273,8 +278,8 @@ def _with_lapses(followed: np.ndarray, picks: Picks, epsilon: np.ndarray) -> np.
 
 
 def _best_lapses(followed: np.ndarray, picks: Picks) -> tuple[np.ndarray, np.ndarray]:
-    """Return the highest log-likelihood of each person over ε, and its ε: where the slope changes
-    its sign.
+    """Return the best ε of each person, where the slope changes its sign, and the log-likelihood
+    there.
     """
     gain = 1 / picks.counts - followed  # of a trial's probability, per ε
     # A choice of probability 0 needs lapses: its slope at ε = 0 is infinite.
@@ -292,10 +297,12 @@ def _best_lapses(followed: np.ndarray, picks: Picks) -> tuple[np.ndarray, np.nda
         low = np.where(slope > 0, epsilon, low)
         high = np.where(slope > 0, high, epsilon)
         proposed = epsilon + slope / np.maximum(bend, 1e-300)
-        inside = (proposed > low) & (proposed < high)
+        is_inside = (proposed > low) & (proposed < high)
         before = epsilon
-        epsilon = np.where(inside, proposed, (low + high) / 2)
-        if (at_end | (np.abs(epsilon - before) < 1e-12)).all():
+        epsilon = np.where(is_inside, proposed, (low + high) / 2)
+        is_settled = np.abs(epsilon - before) < 1e-12
+        if (at_end | is_settled).all():
             break
-    epsilon = np.where(at_end, np.where(falls_from_0, 0.0, 1.0), epsilon)
-    return _with_lapses(followed, picks, epsilon), epsilon
+    end = np.where(falls_from_0, 0.0, 1.0)
+    epsilon = np.where(at_end, end, epsilon)
+    return epsilon, _with_lapses(followed, picks, epsilon)

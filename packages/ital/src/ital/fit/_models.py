@@ -1,7 +1,7 @@
 """A model of a teacher: the score that people may go by, and the numbers that are fitted."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -56,21 +56,16 @@ class TeacherModel(NamedTuple):
             return 0
         return (self.rho is None) + (self.epsilon is None) + len(self.numbers)
 
+    def middle(self, people: int) -> dict[str, np.ndarray]:
+        """Return own numbers in the middle of their ranges.
 
-class Fitted(NamedTuple):
-    """What fits each person best under one model.
+        Args:
+            people: Number of people P.
 
-    Attributes:
-        rho: ρ (P,); NaN for a model without scores.
-        epsilon: ε (P,); NaN where it does not matter.
-        log_likelihood: The logarithm of the likelihood (P,).
-        numbers: The model's own numbers, each (P,).
-    """
-
-    rho: np.ndarray
-    epsilon: np.ndarray
-    log_likelihood: np.ndarray
-    numbers: Numbers
+        Returns:
+            A value per person, by name.
+        """
+        return {name: np.full(people, sum(ends) / 2) for name, ends in self.numbers.items()}
 
 
 def uniform(name: str = "uniform") -> TeacherModel:
@@ -85,100 +80,103 @@ def uniform(name: str = "uniform") -> TeacherModel:
     return TeacherModel(name, None)
 
 
+def with_units(models: Iterable[TeacherModel], choices: Choices) -> tuple[TeacherModel, ...]:
+    """Return models with the typical spread of their scores as the unit, unless they have a unit;
+    raises InputError unless there are models, with different names.
+    """
+    given = tuple(models)
+    if not given:
+        raise InputError("there is no model to fit: give at least one")
+    names = [model.name for model in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two models are called {name!r}: give each a name of its own")
+    return tuple(model._replace(unit=_unit(model, choices)) for model in given)
+
+
+def _unit(model: TeacherModel, choices: Choices) -> float | None:
+    """Return a model's unit, or the root of the mean variance of its scores over the candidates of
+    a trial, impossible ones left out, with every own number in the middle of its range.
+    """
+    if model.unit is not None or model.scores is None:
+        return model.unit
+    scores = score(model, choices, model.middle(len(choices.people)))
+    possible = np.where(np.isneginf(scores), np.nan, scores)
+    spread = float(np.sqrt(np.nanvar(possible, axis=1).mean()))
+    return spread if spread > 0 else 1.0
+
+
 def score(model: TeacherModel, choices: Choices, numbers: Numbers) -> np.ndarray:
     """Return the scores of a model in its own units (N, B), −∞ for candidates that a trial does not
-    have.
-
-    Args:
-        model: A model with scores.
-        choices: The choices.
-        numbers: The model's own numbers of each person.
-
-    Returns:
-        The scores.
-
-    Raises:
-        InputError: They are no array of trials × candidates, a candidate has none, or a trial has
-            only impossible ones.
+    have; raises InputError if a candidate has none, or a trial has only impossible ones.
     """
-    if isinstance(model.scores, str):
-        given = choices[model.scores]
-    elif model.scores is not None:
-        of_trials = {name: values[choices.person][:, None] for name, values in numbers.items()}
-        given = model.scores(choices, **of_trials)
-    shape = choices.available.shape
-    scores = _as_numbers(f"model {model.name!r}", given, choices)
-    scores = np.where(choices.available, scores, -np.inf)
-    if np.isneginf(scores).all(axis=1).any():
-        trial = choices.trial_in_words(int(np.isneginf(scores).all(axis=1).argmax()))
+    of_trials = {name: values[choices.person][:, None] for name, values in numbers.items()}
+    scores = _values(f"model {model.name!r}", model.scores, choices, of_trials)
+    impossible = np.isneginf(scores).all(axis=1)
+    if impossible.any():
+        trial = choices.trial_in_words(int(impossible.argmax()))
         raise InputError(f"model {model.name!r}: every candidate of {trial} is impossible")
-    return np.broadcast_to(scores, shape) / (model.unit or 1.0)
+    return scores / (model.unit or 1.0)
 
 
 def base_of(model: TeacherModel, choices: Choices) -> np.ndarray | None:
     """Return the logarithm of a model's base measure (N, B), or None."""
     if model.base is None:
         return None
-    given = choices[model.base] if isinstance(model.base, str) else model.base(choices)
-    base = _as_numbers(f"the base measure of model {model.name!r}", given, choices)
-    return np.where(choices.available, base, -np.inf)
+    return _values(f"the base measure of model {model.name!r}", model.base, choices, {})
 
 
-def with_unit(model: TeacherModel, choices: Choices) -> TeacherModel:
-    """Return the model with the typical spread of its scores as the unit, unless it has a unit.
-
-    The spread is the root of the mean variance over the candidates of a trial, impossible ones left
-    out, with every own number in the middle of its range.
+def _values(
+    whose: str, source: Scores | str | None, choices: Choices, numbers: Numbers
+) -> np.ndarray:
+    """Return a column, or what a function returns, as trials × candidates, −∞ for candidates that a
+    trial does not have; raises InputError for anything but numbers.
     """
-    if model.unit is not None or model.scores is None:
-        return model
-    middle = {
-        name: np.full(len(choices.people), sum(ends) / 2) for name, ends in model.numbers.items()
-    }
-    scores = score(model, choices, middle)
-    possible = np.where(np.isneginf(scores), np.nan, scores)
-    spread = float(np.sqrt(np.nanvar(possible, axis=1).mean()))
-    return model._replace(unit=spread if spread > 0 else 1.0)
+    assert source is not None
+    given = choices[source] if isinstance(source, str) else source(choices, **numbers)
+    shape = choices.available.shape
+    try:
+        values = np.broadcast_to(np.asarray(given, float), shape)
+    except (TypeError, ValueError):
+        kind = f"an array of shape {np.shape(given)}"
+        if np.asarray(given).dtype == object:
+            kind = "text or missing values"
+        raise InputError(
+            f"{whose}: expected numbers, trials × candidates {shape}, not {kind}"
+        ) from None
+    wrong = ~(values < np.inf) & choices.available
+    if wrong.any():
+        trial, candidate = (int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"{whose}: candidate {candidate + 1} of {choices.trial_in_words(trial)} has the score "
+            f"{values[trial, candidate]}"
+        )
+    return np.where(choices.available, values, -np.inf)
 
 
-def maximise(model: TeacherModel, choices: Choices) -> Fitted:
-    """Fit a model to every person by maximum likelihood.
-
-    Args:
-        model: The model, with its unit.
-        choices: The choices.
-
-    Returns:
-        What fits each person best.
-    """
+def maximise(model: TeacherModel, choices: Choices) -> Maximum:
+    """Fit a model, which has its unit, to every person by maximum likelihood."""
     picks = choices.picks
     people = len(choices.people)
     if model.scores is None:
         nothing = np.full(people, np.nan)
-        return Fitted(nothing, nothing, picks.chance, {})
+        return Maximum(nothing, nothing, picks.chance)
     base = base_of(model, choices)
 
     def best_for(numbers: Numbers) -> Maximum:
         """Return the best ρ and ε of each person for its own numbers."""
         scores = score(model, choices, numbers)
-        return _likelihood.maximise(scores, picks, base=base, rho=model.rho, epsilon=model.epsilon)
+        best = _likelihood.maximise(scores, picks, base=base, rho=model.rho, epsilon=model.epsilon)
+        return best._replace(numbers=numbers)
 
-    numbers = _start(model, people, lambda each: best_for(each).log_likelihood)
-    numbers = _refine(model, numbers, lambda each: best_for(each).log_likelihood)
-    found = best_for(numbers)
-    return Fitted(found.rho, found.epsilon, found.log_likelihood, numbers)
+    if not model.numbers:
+        return best_for({})
+    return best_for(_best_numbers(model, people, lambda each: best_for(each).log_likelihood))
 
 
-def probabilities(model: TeacherModel, choices: Choices, fitted: Fitted) -> np.ndarray:
-    """Return the probability of every candidate (N, B), with the numbers of each trial's person.
-
-    Args:
-        model: The model, with its unit.
-        choices: The choices.
-        fitted: The numbers of each person; an ε that does not matter counts as 0.
-
-    Returns:
-        The probabilities.
+def probabilities(model: TeacherModel, choices: Choices, fitted: Maximum) -> np.ndarray:
+    """Return the probability of every candidate (N, B), with the numbers of each trial's person; an
+    ε that does not matter counts as 0.
     """
     if model.scores is None:
         return choices.available / choices.available.sum(axis=1, keepdims=True)
@@ -191,34 +189,23 @@ def probabilities(model: TeacherModel, choices: Choices, fitted: Fitted) -> np.n
     )
 
 
-def _grid(ends: tuple[float, float]) -> np.ndarray:
-    return np.linspace(*ends, START_POINTS)
-
-
-def _start(model: TeacherModel, people: int, value: Callable[[Numbers], np.ndarray]) -> Numbers:
-    """Return the best point of each person on a grid over all own numbers."""
-    if not model.numbers:
-        return {}
-    points = np.array(list(itertools.product(*map(_grid, model.numbers.values()))))
-    values = [
-        value({name: np.full(people, at) for name, at in zip(model.numbers, point, strict=True)})
-        for point in points
-    ]
-    best = points[np.argmax(values, axis=0)]
-    return dict(zip(model.numbers, best.T, strict=True))
-
-
-def _refine(
-    model: TeacherModel, numbers: Numbers, value: Callable[[Numbers], np.ndarray]
+def _best_numbers(
+    model: TeacherModel, people: int, value: Callable[[Numbers], np.ndarray]
 ) -> Numbers:
-    """Return the own numbers after golden sections over one number after the other, until nothing
-    is gained.
+    """Return the own numbers of the highest value: the best point of a grid, refined in one number
+    after the other until nothing is gained.
     """
-    numbers = dict(numbers)
-    highest = value(numbers) if numbers else np.zeros(0)
-    # One number needs one cycle; several are repeated, because each maximum moves with the other
-    # numbers.
-    for _ in range(CYCLES if len(numbers) > 1 else len(numbers)):
+    grids = [np.linspace(*ends, START_POINTS) for ends in model.numbers.values()]
+    points = np.array(list(itertools.product(*grids)))
+    values = []
+    for point in points:
+        of_all = [np.full(people, at) for at in point]
+        values.append(value(dict(zip(model.numbers, of_all, strict=True))))
+    best = points[np.argmax(values, axis=0)]
+    highest = np.max(values, axis=0)
+    numbers = dict(zip(model.numbers, best.T, strict=True))
+    # One number needs one cycle; several are repeated, because each maximum moves with the others.
+    for _ in range(CYCLES if len(numbers) > 1 else 1):
         before = highest
         for name, (lowest, largest) in model.numbers.items():
             reach = (largest - lowest) / (START_POINTS - 1)
@@ -234,28 +221,3 @@ def _refine(
         if (highest - before).max() < SETTLED:
             break
     return numbers
-
-
-def _as_numbers(whose: str, given: Any, choices: Choices) -> np.ndarray:
-    """Return scores as an array of trials × candidates; raises InputError for anything else."""
-    shape = choices.available.shape
-    try:
-        values = np.broadcast_to(np.asarray(given, float), shape)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{whose}: expected numbers, trials × candidates {shape}, not {_kind(given)}"
-        ) from None
-    wrong = (np.isnan(values) | np.isposinf(values)) & choices.available
-    if wrong.any():
-        trial, candidate = (int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(
-            f"{whose}: candidate {candidate + 1} of {choices.trial_in_words(trial)} has the score "
-            f"{values[trial, candidate]}"
-        )
-    return values
-
-
-def _kind(given: Any) -> str:
-    if np.asarray(given).dtype == object:
-        return "text or missing values"
-    return f"an array of shape {np.shape(given)}"

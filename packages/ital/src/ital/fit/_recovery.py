@@ -4,7 +4,7 @@ their numbers.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,9 @@ import pandas as pd
 from ital.errors import InputError
 from ital.fit import _models
 from ital.fit._choices import Choices
-from ital.fit._fit import check_models, fit_people, select_models
-from ital.fit._likelihood import LARGEST
-from ital.fit._models import Fitted, TeacherModel
+from ital.fit._fit import fit_people, select_models
+from ital.fit._likelihood import LARGEST, Maximum
+from ital.fit._models import TeacherModel
 from ital.tools.checks import is_finite
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ class Recovery(NamedTuple):
     def parameters(self) -> pd.DataFrame:
         """Quartiles of ρ, ε and own numbers of the true model, a row per kind and number."""
         own = self.people[self.people["kind"] == self.people["model"]]
-        numbers = ["rho", "epsilon", *(name for model in self.models for name in model.numbers)]
-        long = own.melt("kind", list(dict.fromkeys(numbers)), "number").dropna()
-        numbers_of = long.groupby(["kind", "number"], sort=False)["value"]
-        quartiles = numbers_of.describe()[["25%", "50%", "75%"]]
-        return quartiles.set_axis(["lower", "median", "upper"], axis=1).reset_index()
+        numbers = ["rho", "epsilon"]
+        for model in self.models:
+            numbers += [name for name in model.numbers if name not in numbers]
+        long = own.melt("kind", numbers, "number").dropna()
+        quartiles = long.groupby(["kind", "number"], sort=False)["value"].describe()
+        named = quartiles[["25%", "50%", "75%"]].set_axis(["lower", "median", "upper"], axis=1)
+        return named.reset_index()
 
     def plot(self) -> "Figure":
         """Draw the confusion of models.
@@ -59,9 +61,14 @@ class Recovery(NamedTuple):
         Returns:
             A matplotlib figure.
         """
-        from ital.fit._pictures import draw_confusion
+        from ital.figures import charts
 
-        return draw_confusion(self)
+        counts = self.confusion.to_numpy()
+        title = f"{counts[0].sum()} simulated people of each kind"
+        names = [model.name for model in self.models]
+        panel = charts.confusion(title, counts, names, size=(4.8, 3.2))
+        note = "SIMULATED DATA: no person took part"
+        return charts.chart([panel], "What the data can tell", note=note)
 
 
 def simulate(
@@ -93,26 +100,25 @@ def simulate(
         raise InputError(f"a simulated ρ must lie between 0 and {LARGEST:g}, not {rho!r}")
     if not (is_finite(epsilon) and 0 <= epsilon <= 1):
         raise InputError(f"a simulated ε must lie between 0 and 1, not {epsilon!r}")
-    own: dict[str, Any] = {name: sum(ends) / 2 for name, ends in model.numbers.items()}
+    people = len(choices.people)
+    own = model.middle(people)
     for name, value in (numbers or {}).items():
         if name not in own:
             raise InputError(f"model {model.name!r} has no number {name!r}")
-        own[name] = value
-    people = len(choices.people)
-    of_people = Fitted(
+        own[name] = np.full(people, value)
+    of_people = Maximum(
         np.full(people, rho if model.rho is None else model.rho),
         np.full(people, epsilon if model.epsilon is None else model.epsilon),
         np.zeros(people),
-        {name: np.full(people, value) for name, value in own.items()},
+        own,
     )
-    scaled = _models.with_unit(model, choices)
+    (scaled,) = _models.with_units([model], choices)
     chances = _models.probabilities(scaled, choices, of_people)
     passed = chances.cumsum(axis=1)
     drawn = np.random.default_rng(seed).random(len(choices))[:, None]
     # The sum of the probabilities may end just below 1: only candidates that can be chosen count.
-    return replace(
-        choices, chosen=((passed > drawn * passed[:, -1:]) & (chances > 0)).argmax(axis=1)
-    )
+    is_drawn = (passed > drawn * passed[:, -1:]) & (chances > 0)
+    return replace(choices, chosen=is_drawn.argmax(axis=1))
 
 
 def recover(
@@ -141,15 +147,13 @@ def recover(
     Raises:
         InputError: A number is out of range, or two models share a name.
     """
-    check_models(models)
-    scaled = tuple(_models.with_unit(model, choices) for model in models)
+    scaled = _models.with_units(models, choices)
     tables = []
     for i, kind in enumerate(scaled):
         own = {name: value for name, value in (numbers or {}).items() if name in kind.numbers}
         # The kinds differ in their seeds, so that equal models do not make equal people.
-        made = simulate(
-            choices, kind, rho=rho, epsilon=epsilon, numbers=own, seed=seed * len(scaled) + i
-        )
+        own_seed = seed * len(scaled) + i
+        made = simulate(choices, kind, rho=rho, epsilon=epsilon, numbers=own, seed=own_seed)
         tables.append(fit_people(made, scaled).assign(kind=kind.name))
     people, groups = select_models(pd.concat(tables, ignore_index=True), ["kind"])
     return Recovery(scaled, people, groups)

@@ -1,6 +1,6 @@
 """Choices made in live sessions, with the scores by which the package's teachers choose."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,20 @@ from ital.fit._choices import Choices, from_arrays
 from ital.teaching import Live
 
 
-def replay(sessions: Mapping[Any, Live]) -> Choices:
+def replay(sessions: Mapping[Any, Live], *, horizons: Sequence[int] = ()) -> Choices:
     """Replay what people chose in live sessions, and score every candidate of every step.
 
     Args:
         sessions: The session of each person, from :func:`ital.session` or
             :func:`ital.load_session`, on one task with mini-batches of one size.
+        horizons: Numbers of mini-batches that planners see, whose scores are wanted as well.
 
     Returns:
-        The choices, with the column ``step`` and the scores of :attr:`ital.Live.scores`.
+        The choices, with the column ``step``, the scores of :attr:`ital.Live.scores`, and those of
+        planners in columns such as ``planner:3``.
 
     Raises:
-        InputError: There is no session, or one has no choice.
+        InputError: There is no session, one has no choice, or a horizon is none.
 
     Example:
         >>> sessions = {name: ital.load_session(f"{name}.json") for name in ("ann", "bob")}
@@ -44,7 +46,8 @@ def replay(sessions: Mapping[Any, Live]) -> Choices:
             people.append(person)
             steps.append(step)
             chosen.append(index)
-            scores.append(again.scores)
+            planned = {f"planner:{horizon}": again.plan_worths(horizon) for horizon in horizons}
+            scores.append({**again.scores, **planned})
             again.choose(index)
     # One row of candidates per step; float64, because the likelihood needs more digits.
     by_name = pd.DataFrame(scores)

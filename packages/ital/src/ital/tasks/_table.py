@@ -4,18 +4,12 @@ import difflib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ital.errors import InputError
 from ital.tasks._arrays import from_arrays
 from ital.tasks._base import Task
-from ital.tools.files import check_readable
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-SUFFIXES = (".csv", ".parquet")
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+from ital.tools.tables import read_table
 
 
 def from_table(
@@ -51,7 +45,7 @@ def from_table(
         >>> task = ital.tasks.from_table("flowers.csv", "species", teacher_columns=columns)
     """
     path = Path(file)
-    table = _read_table(path)
+    table = read_table(path)
     # pandas names columns without a header like this; most often they are row numbers.
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
@@ -79,40 +73,6 @@ def from_table(
     )
     of_table = {"label": label, "teacher_columns": teacher, "learner_columns": learner}
     return task._replace(settings={**task.settings, **of_table})
-
-
-def _read_table(path: Path) -> "pd.DataFrame":
-    """Read the table in a file, with column names as text."""
-    import pandas as pd
-
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"{path}: a table file must end in {' or '.join(SUFFIXES)}")
-    check_readable(path, f"the table {path}")
-    try:
-        if suffix == ".csv":
-            table = pd.read_csv(path)
-        else:
-            table = pd.read_parquet(path)
-    except ImportError:
-        raise InputError(
-            f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV"
-        ) from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(
-            f"{path} cannot be read as a table: {' '.join(str(error).split())}"
-        ) from None
-    table = table.rename(columns=str)
-    if suffix == ".csv" and len(table.columns) == 1:
-        _check_separator(path, table.columns[0])
-    return table
-
-
-def _check_separator(path: Path, header: str) -> None:
-    """Raise InputError if the only column's name is a header with another separator."""
-    for separator, name in SEPARATORS.items():
-        if separator in header:
-            raise InputError(f"{path}: its columns are separated by {name}: save it with commas")
 
 
 def _view_columns(

@@ -22,7 +22,7 @@ from ital.teachers._exam import exam
 from ital.teachers._imitation import imitation
 from ital.teachers._largest_error import largest_error
 from ital.teachers._pedagogical import pedagogical
-from ital.teachers._planner import planner
+from ital.teachers._planner import plan_worths, planner
 from ital.teachers._sampling import sampling
 from ital.teachers._scbi import scbi
 from ital.teachers._switching import switching
@@ -90,6 +90,7 @@ __all__ = [
     "mixture",
     "omniscient",
     "pedagogical",
+    "plan_worths",
     "planner",
     "random",
     "sampling",

@@ -1,7 +1,7 @@
 """The planner: looks several mini-batches ahead and searches for the best sequence of examples."""
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,71 @@ def stepped(
     return add_scaled(params, -lr, gradient)
 
 
+class Beam(NamedTuple):
+    """Plans, one per row.
+
+    Attributes:
+        first: the first example of each plan.
+        worth: the sum of its exact volumes.
+    """
+
+    first: Array
+    worth: Array
+
+
+def search(learner: LearnerView, lr: Scalar, horizon: int, firsts: Array) -> Beam:
+    """Continue plans by beam search: ``horizon`` naive steps, of which the first are given.
+
+    Args:
+        learner: the learner.
+        lr: the step size.
+        horizon: number of steps of a plan.
+        firsts: the first examples of the plans.
+
+    Returns:
+        The plans that are kept; the greedy one is among them at every depth.
+    """
+    # One entry per plan: its first example, its latest example, its worth, and where it leads.
+    chosen = firsts
+    worth = learner.volumes[firsts]
+    plans = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(firsts)), learner.params)
+    for depth in range(1, horizon):
+        step = functools.partial(stepped, learner, lr, depth - 1)
+        plans = jax.vmap(step)(plans, chosen)
+        # (plan, B): every plan, continued by every example of the next mini-batch.
+        volumes_of = functools.partial(volumes_at, learner, lr, depth)
+        volumes = jax.vmap(volumes_of)(plans)
+        totals = (worth[:, None] + volumes).ravel()
+        # The first plan stays greedy; the best of all others follow.
+        greedy = first_largest(volumes[0])
+        kept = jnp.concatenate([greedy[None], largest(totals, WIDTH - 1)])
+        batch_size = volumes.shape[1]
+        parents = kept // batch_size
+        chosen = kept % batch_size
+        of_parents = functools.partial(jnp.take, indices=parents, axis=0)
+        plans = jax.tree.map(of_parents, plans)
+        firsts = firsts[parents]
+        worth = totals[kept]
+    return Beam(firsts, worth)
+
+
+def plan_worths(learner: LearnerView, lr: Scalar, horizon: int) -> PerExample:
+    """Return the worth of the best plan that begins with each example (B,).
+
+    It is by these scores that a planner chooses, with a beam for every first example.
+
+    Args:
+        learner: the learner.
+        lr: the step size.
+        horizon: number of naive steps of a plan.
+
+    Returns:
+        The sum of the exact volumes of the plan; the volumes themselves for one step.
+    """
+    firsts = jnp.arange(len(learner.volumes))[:, None]
+    return jax.vmap(lambda first: jnp.max(search(learner, lr, horizon, first).worth))(firsts)
+
+
 @functools.cache  # one object per horizon: teachers that share it share a program
 def planning(horizon: int) -> ChooseFn:
     """Return the first example of the best plan of ``horizon`` naive steps, found by beam search.
@@ -57,30 +122,9 @@ def planning(horizon: int) -> ChooseFn:
         learner: LearnerView,
         settings: Any,
     ) -> Int[Array, ""]:
-        # One entry per plan: its first example, its latest example, its worth, and where it leads.
-        firsts = largest(learner.volumes, WIDTH)
-        chosen = firsts
-        worth = learner.volumes[firsts]
-        plans = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(firsts)), learner.params)
-        for depth in range(1, horizon):
-            step = functools.partial(stepped, learner, view.lr, depth - 1)
-            plans = jax.vmap(step)(plans, chosen)
-            # (plan, B): every plan, continued by every example of the next mini-batch.
-            volumes_of = functools.partial(volumes_at, learner, view.lr, depth)
-            volumes = jax.vmap(volumes_of)(plans)
-            totals = (worth[:, None] + volumes).ravel()
-            # The first plan stays greedy; the best of all others follow.
-            greedy = first_largest(volumes[0])
-            kept = jnp.concatenate([greedy[None], largest(totals, WIDTH - 1)])
-            batch_size = volumes.shape[1]
-            parents = kept // batch_size
-            chosen = kept % batch_size
-            of_parents = functools.partial(jnp.take, indices=parents, axis=0)
-            plans = jax.tree.map(of_parents, plans)
-            firsts = firsts[parents]
-            worth = totals[kept]
-        best = first_largest(worth)
-        return firsts[best]
+        found = search(learner, view.lr, horizon, largest(learner.volumes, WIDTH))
+        best = first_largest(found.worth)
+        return found.first[best]
 
     return choose
 

@@ -23,7 +23,7 @@ from ital.errors import InputError
 from ital.learners import Learner
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Task, World
-from ital.teachers import LearnerView, Teacher, TeacherView
+from ital.teachers import LearnerView, Teacher, TeacherView, plan_worths, planner
 from ital.teaching._lanes import Recording, open_sessions, version_of
 from ital.teaching._program import (
     STEPS,
@@ -128,6 +128,28 @@ class Live:
         program = self._session.program
         found = _look(program, _scored, self._numbers, self._session.carry)
         return {name: np.asarray(values) for name, values in found.items()}
+
+    def plan_worths(self, horizon: int) -> np.ndarray:
+        """Return by what a planner chooses: what the best plan is worth that begins with each
+        candidate.
+
+        Args:
+            horizon: number of mini-batches that the planner sees; with 1 these are the exact
+                volumes.
+
+        Returns:
+            The sums of the exact volumes of the plans (B,).
+
+        Raises:
+            InputError: if a planner cannot have this horizon, or the session is at its end.
+        """
+        self._refuse_after_end()
+        # A planner sees the mini-batches of the next steps: the program draws them too.
+        program = self._session.program
+        teacher = program.teacher._replace(ahead=planner(horizon).ahead)
+        program = program._replace(teacher=teacher)
+        look = _planned(horizon)
+        return np.asarray(_look(program, look, self._numbers, self._session.carry))
 
     @property
     def candidates(self) -> Any:
@@ -343,10 +365,13 @@ def _look(program: Program, look: LookFn, numbers: Numbers, carry: Carry) -> Any
         per_lane: LaneNumbers,
         lanes: Lane,
     ) -> Any:
-        # The same key as in the compiled block, so that the next step shows the same mini-batch.
+        # The same keys as in the compiled block, so that steps show the same mini-batches.
         key_of_steps = jax.random.fold_in(key_of(seed), STEPS)
-        key = jax.random.fold_in(key_of_steps, moment.step)
-        drawn = draw(program, world, key)
+        key_at = functools.partial(jax.random.fold_in, key_of_steps)
+        later = None
+        if program.teacher.ahead > 1:
+            later = jax.vmap(key_at)(moment.step + jnp.arange(1, program.teacher.ahead))
+        drawn = draw(program, world, key_at(moment.step), later)
         lr = per_lane.lr[0]
         lane = _first_of_each(lanes)
         scene = meet(program, world, drawn, lane.params, lane.previous)
@@ -374,6 +399,16 @@ def _seen(view: TeacherView, learner: LearnerView) -> TeacherView:
     """Return what the teacher sees."""
     # The model is code, not data: a compiled function cannot return it.
     return view._replace(model=None)
+
+
+@functools.cache  # one object per horizon, so that equal programs are compiled once
+def _planned(horizon: int) -> LookFn:
+    """Return a function that scores the candidates as a planner does."""
+
+    def look(view: TeacherView, learner: LearnerView) -> Array:
+        return plan_worths(learner, view.lr, horizon)
+
+    return look
 
 
 def _scored(view: TeacherView, learner: LearnerView) -> dict[str, Array]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # The other packages of this project: what each brings, by the group of its entry point.
 SIBLINGS: dict[str, dict[str, tuple[str, ...]]] = {
-    "ital-study": {"ital.commands": ("study", "play")},
+    "ital-study": {"ital.commands": ("study", "play"), "ital.choices": ("study",)},
     "ital-paper": {
         "ital.commands": ("reproduce", "simplify", "features", "data"),
         "ital.tasks": (

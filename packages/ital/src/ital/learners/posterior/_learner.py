@@ -10,7 +10,7 @@ from ital.learners._base import Learner, Situation
 from ital.learners.posterior._types import BeliefNumbers, Structure
 from ital.learners.posterior._update import belief_rule
 from ital.tools import registry
-from ital.tools.checks import is_whole
+from ital.tools.checks import is_finite, is_whole
 
 
 class BeliefSettings(NamedTuple):
@@ -27,6 +27,8 @@ class BeliefSettings(NamedTuple):
         window: number W of steps in the window.
         iterations: Gauss–Newton steps after each lesson.
         mean: the mean of the prior: "zero", or "start" for the start of the run.
+        rho: the teacher's rationality ρ if it is known, such as a fitted one; None to weigh all b.
+        unit: the difference of volumes that counts as 1 for ρ.
     """
 
     scale: float | str | None = None
@@ -39,10 +41,14 @@ class BeliefSettings(NamedTuple):
     window: int = 50
     iterations: int = 2
     mean: str = "zero"
+    rho: float | None = None
+    unit: float = 1.0
 
 
 DEFAULTS = BeliefSettings()
-OF_CHOICES = ("lapse", "chance", "grid", "sharpest")  # settings without a meaning for posterior
+# Settings without a meaning for posterior.
+OF_CHOICES = ("lapse", "chance", "grid", "sharpest", "rho", "unit")
+OF_UNKNOWN = ("chance", "grid")  # settings without a meaning where ρ is known
 
 
 def _is_positive(value: Any) -> bool:
@@ -86,6 +92,8 @@ ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a whole number of at least 1",
     ),
     "mean": (lambda mean: mean in ("zero", "start"), "zero or start"),
+    "rho": (lambda rho: rho is None or is_finite(rho), "a finite number"),
+    "unit": (_is_positive, "a positive number"),
 }
 
 
@@ -123,6 +131,15 @@ def _check_settings(method: str, settings: BeliefSettings, aware: bool) -> None:
             raise InputError(f"method {method!r}: {name} must be {in_words}, not {value!r}")
         if name in OF_CHOICES and not aware and value != getattr(DEFAULTS, name):
             raise InputError(f"method {method!r} reads no choices, so it has no setting {name!r}")
+    if settings.rho is None:
+        if settings.unit != DEFAULTS.unit:
+            raise InputError(f"method {method!r}: unit is that of rho, so give rho too")
+        return
+    for name in OF_UNKNOWN:
+        if getattr(settings, name) != getattr(DEFAULTS, name):
+            raise InputError(
+                f"method {method!r}: rho says how the teacher chooses, so leave {name} out"
+            )
 
 
 def _written(value: Any) -> str:
@@ -159,6 +176,10 @@ def _resolve_belief(
     aware: bool,
 ) -> Learner:
     """Return the learner with the prior's scale, the teacher's volume and the labels that count."""
+    grid = settings.grid
+    if settings.rho is not None:
+        # The only b, per 1 of teaching volume.
+        grid = (settings.rho / settings.unit,)
     structure = Structure(
         aware=aware,
         window=settings.window,
@@ -167,7 +188,8 @@ def _resolve_belief(
         estimates_sigma=settings.sigma == "auto",
         mixture=settings.wrong > 0,
         iterations=settings.iterations,
-        sizes=len(settings.grid),
+        sizes=len(grid),
+        known=settings.rho is not None,
     )
     numbers = BeliefNumbers(
         scale=_number_or(settings.scale, situation.spread_of_start),
@@ -175,7 +197,7 @@ def _resolve_belief(
         wrong=settings.wrong,
         lapse=settings.lapse,
         chance=settings.chance,
-        grid=settings.grid,
+        grid=grid,
         sharpest=settings.sharpest,
         all_labels=float(situation.labels == "all"),
         from_start=float(settings.mean == "start"),
@@ -230,7 +252,7 @@ def posterior(options: str | None = None, **settings: Any) -> Learner:
     """Keeps a belief over its target from labels alone: the strongest naive learner.
 
     What it shows is the mean of p(ν* | labels). It ignores the choice, and needs no step size.
-    BeliefSettings follow the name: posterior:NAME=VALUE:NAME=VALUE.
+    Settings follow the name: posterior:NAME=VALUE:NAME=VALUE.
 
     Args:
         options: settings as text, such as ``"window=20:scale=auto"``.
@@ -263,7 +285,8 @@ def aware_posterior(options: str | None = None, **settings: Any) -> Learner:
         **settings: the same by name: those of :func:`posterior`, and ``lapse`` ε, ``chance`` (the
             prior probability of b = 0), ``grid`` (the sizes of b in units of the inverse
             spread of the first volumes), and ``sharpest`` (the largest b of a choice, relative to
-            the belief).
+            the belief). If it is known how the teacher chooses, such as from a fit, ``rho`` ρ (per
+            ``unit`` of teaching volume, 1) and ``lapse`` say so; then nothing is weighed.
 
     Returns:
         The learner.

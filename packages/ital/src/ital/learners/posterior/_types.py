@@ -19,7 +19,8 @@ class BeliefNumbers(NamedTuple):
         wrong: the share p of wrong labels.
         lapse: the share ε of choices that the teacher makes by chance.
         chance: the prior probability that all choices are made by chance (b = 0).
-        grid: the values of |b|, in units of the inverse spread of the first volumes.
+        grid: the values of |b|, in units of the inverse spread of the first volumes; of a known
+            teacher its b, per 1 of teaching volume.
         sharpest: the largest b of a choice, in units of the inverse spread of the volumes that the
             belief expects at that time.
         all_labels: 1 if all labels of the mini-batch are evidence, 0 if only the chosen one's is.
@@ -49,6 +50,7 @@ class Structure(NamedTuple):
         mixture: whether some labels may be wrong.
         iterations: Gauss–Newton steps after each lesson.
         sizes: number of values of |b|.
+        known: whether it is known how the teacher chooses: one b with its sign.
     """
 
     aware: bool
@@ -59,6 +61,7 @@ class Structure(NamedTuple):
     mixture: bool
     iterations: int
     sizes: int
+    known: bool = False
 
 
 class StepWindow(NamedTuple):
@@ -112,7 +115,7 @@ class Belief(NamedTuple):
         counted: sufficient statistics of the labels; () without.
         window: the latest steps; () if nothing is read from them.
         seen: which rows of the pool were counted (N,); () without a pool.
-        unit: the inverse spread of the first volumes.
+        unit: the inverse spread of the first volumes; 1 if the teacher's b is known.
         scale: the present s.
         sigma: the present σ.
         least_sigma: the smallest σ that rounding lets the learner tell from 0.

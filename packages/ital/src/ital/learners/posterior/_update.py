@@ -36,6 +36,9 @@ from ital.tools.types import Array, Float, Params, Scalar
 LARGEST = 400  # parameters: each b holds a few D × D matrices, and factorises them in every step
 FIRST_NOISE = 0.1  # σ before any label was seen, in units of the labels
 LEAST_NOISE = 1e-3  # the smallest σ, in units of the labels: sums of squares cancel in float32
+# log of the prior of chance beside a known teacher: it counts only where rounding left that belief
+# without a factor.
+LAST_RESORT = -1e30
 
 Unravel = Callable[[Array], Params]
 # What a search keeps beside its minimum: the leaving part, and the choices of both.
@@ -43,11 +46,16 @@ Extra = tuple[Quadratic, Array, Array]
 
 
 def rationalities(structure: Structure, settings: BeliefNumbers) -> Float[Array, " J"]:
-    """Return the values of b in units of the inverse spread: chance, helpful ones, hostile ones."""
+    """Return the values of b in units of the inverse spread: chance, helpful ones, hostile ones.
+
+    If the teacher is known, there are chance, from which noise is estimated, and the teacher's b.
+    """
     chance = jnp.zeros(1)
     if not structure.aware:
         return chance
     sizes = jnp.stack([jnp.asarray(size, chance.dtype) for size in settings.grid])
+    if structure.known:
+        return jnp.concatenate([chance, sizes])
     return jnp.concatenate([chance, sizes, -sizes])
 
 
@@ -55,6 +63,8 @@ def log_prior(structure: Structure, settings: BeliefNumbers) -> Float[Array, " J
     """Return the logarithm of the prior probability of each b."""
     if not structure.aware:
         return jnp.zeros(1)
+    if structure.known:
+        return jnp.array([LAST_RESORT, 0.0], jnp.result_type(float))
     others = 2 * structure.sizes
     chance = jnp.asarray(settings.chance, jnp.result_type(float))
     # The helpful and hostile values share what chance leaves.
@@ -258,7 +268,8 @@ def update_belief(
     signals: dict[str, Array] = {"entropy": _entropy(weights, factors)}
     if structure.aware:
         signals["bits"] = bits - belief.bits
-        signals |= _weights_of_teachers(structure, weights)
+        if not structure.known:
+            signals |= _weights_of_teachers(structure, weights)
     # The first b is 0: there the labels alone decide.
     of_labels = factors[0]
     belief = _estimate_noise(structure, settings, lesson, unravel, belief, found, of_labels)
@@ -293,7 +304,9 @@ def _with_lesson(
         window = into_window(structure, belief.window, lesson, weights, shown, None)
         return belief._replace(window=window)
     rows = gradient_rows(lesson)
-    unit = jnp.where(is_first, first_unit(lesson, shown, belief, rows), belief.unit)
+    unit = belief.unit
+    if not structure.known:
+        unit = jnp.where(is_first, first_unit(lesson, shown, belief, rows), unit)
     of_each_b = jax.vmap(functools.partial(sharpness_of, lesson, settings, rows))
     hypotheses = belief.hypotheses
     in_units = unit * rationalities(structure, settings)
