@@ -57,7 +57,8 @@ def select(log_evidence: np.ndarray) -> Selection:
     alpha = np.ones(models)
     for _ in range(ROUNDS):
         responsibility = softmax(evidence + digamma(alpha), axis=1)
-        before, alpha = alpha, 1 + responsibility.sum(axis=0)
+        before = alpha
+        alpha = 1 + responsibility.sum(axis=0)
         if np.abs(alpha - before).max() < TOLERANCE:
             break
     equally = float(logsumexp(evidence - np.log(models), axis=1).sum())
@@ -103,10 +104,15 @@ def exceedance(alpha: np.ndarray) -> np.ndarray:
     from scipy import stats
 
     most = stats.gamma.ppf(1 - 1e-13, alpha.max())
-    x = np.linspace(0, 1, 20_001)[1:] ** 2 * most  # finer near 0, where small α have their mass
-    below = stats.gamma.cdf(x[:, None], alpha)
-    steps = np.diff(below, axis=0, prepend=0.0)  # probability that x_k falls between two points
-    others = np.stack([np.delete(below, k, axis=1).prod(axis=1) for k in range(len(alpha))], axis=1)
-    middle = (others + np.concatenate([np.zeros_like(others[:1]), others[:-1]])) / 2
+    # Finer near 0, where small α have their mass.
+    x = most * np.linspace(0, 1, 20_001)[1:] ** 2
+    below = stats.gamma.cdf(x[:, None], alpha)  # (points, K)
+    # The probability that x_k falls between two points, and that all others lie below.
+    steps = np.diff(below, axis=0, prepend=0.0)
+    others = [np.delete(below, k, axis=1).prod(axis=1) for k in range(len(alpha))]
+    others_below = np.stack(others, axis=1)
+    at_left = np.roll(others_below, 1, axis=0)
+    at_left[0] = 0.0
+    middle = (at_left + others_below) / 2
     above = (steps * middle).sum(axis=0)
     return above / above.sum()
