@@ -33,7 +33,8 @@ JUDGED = (100, 250, 500)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 FARTHEST = 30.0  # in the figure
 LENGTHS = (0.03, 0.1, 0.3, 0.6, 1.0, 3.0, 10.0)
-TABLE = {  # the label noises of every task: rewards have no labels
+# The label noises of every task; rewards have no labels.
+TABLE = {
     "regression": (0.0, 0.3),
     "gaussian": (0.0, 0.3),
     "mnist-20": (0.0, 0.3),
@@ -138,9 +139,8 @@ def full() -> None:
         ]
         forms = [steps.length(f"{length}:decay") for _, length, _ in settings]
         curves, metric = taught(task, "cooperative", several, seeds, 1000, form=forms)
-        return curves[metric].transpose("learner", "seed", "step").values, curves[
-            "step"
-        ].values.tolist()
+        values = curves[metric].transpose("learner", "seed", "step").values
+        return values, curves["step"].values.tolist()
 
     values, measured = measure(wanted, TUNING)
     at = [measured.index(step) for step in JUDGED]

@@ -26,7 +26,8 @@ README = DOCS.parent / "README.md"
 BEGIN = "<!-- from docs/runs/full.json: begin -->\n"
 END = "<!-- end -->\n"
 LARGEST = 1_500_000  # bytes
-QUESTIONS = {  # of the README, by the claim that answers each
+# Questions of the README, by the claim that answers each.
+QUESTIONS = {
     "ITAL is best on every task and metric": "Does the aware learner end ahead of every baseline?",
     "ITAL beats IMT even if it sees 2 examples": (
         "Does it beat the naive learner when it sees only 2 of 20 examples?"

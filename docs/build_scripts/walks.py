@@ -61,9 +61,8 @@ class Trace:
 def _importing(frame: FrameType | None) -> bool:
     """Whether a call happens while a module is imported, such as that of a decorator."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(
-            str(PACKAGES)
-        ):
+        code = frame.f_code
+        if code.co_name == "<module>" and code.co_filename.startswith(str(PACKAGES)):
             return True
         frame = frame.f_back
     return False
@@ -73,9 +72,8 @@ def command(*arguments: str) -> list[tuple[str, str]]:
     """Runs ``ital`` with some arguments in an empty folder."""
     from ital.cli import main
 
-    os.environ["ITAL_CACHE"] = (
-        "0"  # a compiled program from the cache is used without tracing its Python
-    )
+    # A compiled program from the cache would be used without tracing its Python.
+    os.environ["ITAL_CACHE"] = "0"
     trace = Trace()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

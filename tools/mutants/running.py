@@ -13,9 +13,8 @@ from typing import NamedTuple
 from tools.mutants import trees
 from tools.mutants.covering import Map, Test
 
-BUDGET = (
-    60.0  # seconds of tests per mutant, as recorded; a mutant that they do not notice has survived
-)
+# Seconds of tests per mutant, as recorded. A mutant that they do not notice has survived.
+BUDGET = 60.0
 MIRROR = 5  # tests of the mutated package count as this many times quicker
 KILLED = "killed"
 SURVIVED = "survived"

@@ -19,7 +19,8 @@ TERMS = st.builds(
 )
 SIDES = st.lists(TERMS, max_size=5).map(tuple)
 EQUATIONS = st.builds(Equation, SIDES, SIDES)
-FEW = st.builds(  # few monomials, so that terms meet
+# Few monomials, so that terms meet.
+FEW = st.builds(
     Equation,
     *(
         st.lists(

@@ -233,7 +233,7 @@ def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         step: a measured step.
 
     Returns:
-        Values of the metric (method, lr, beta, seed).
+        Values of the metric (learner, lr, beta, seed).
     """
     worst = np.inf
     if more_is_better(grid):
@@ -254,7 +254,7 @@ def mean_values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         step: a measured step.
 
     Returns:
-        Means (method, lr, beta).
+        Means (learner, lr, beta).
     """
     return values(grid, step).mean("seed")
 
@@ -267,7 +267,7 @@ def costs(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         step: a measured step.
 
     Returns:
-        Means or their negatives (method, lr, beta).
+        Means or their negatives (learner, lr, beta).
     """
     means = mean_values(grid, step)
     if more_is_better(grid):
@@ -283,7 +283,7 @@ def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         step: a measured step.
 
     Returns:
-        Booleans (method, lr, beta).
+        Booleans (learner, lr, beta).
     """
     return costs(grid, step) > costs(grid, 0)
 
@@ -295,7 +295,7 @@ def ran(grid: "xr.Dataset") -> "xr.DataArray":
         grid: the grid of a sweep.
 
     Returns:
-        Booleans (method, lr, beta).
+        Booleans (learner, lr, beta).
     """
     return (grid["computed"] == 1).any("seed")
 
@@ -312,7 +312,7 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
         share: the share of the way that may be left.
 
     Returns:
-        Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was
+        Steps (learner, lr, beta): infinite if half of the seeds never get there, NaN if no seed was
         run.
     """
     is_reached = _is_reached(grid, share)
@@ -328,7 +328,7 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
 
 
 def _is_reached(grid: "xr.Dataset", share: float) -> "xr.DataArray":
-    """Return at which steps at most a share of the way is left (method, lr, beta, seed, step)."""
+    """Return at which steps at most a share of the way is left (learner, lr, beta, seed, step)."""
     found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
     start = found.isel(step=0)
     if not more_is_better(grid):

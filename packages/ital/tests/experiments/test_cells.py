@@ -10,7 +10,7 @@ from ital import experiments, tasks, teaching, tuning
 from ital.errors import InputError
 from ital.experiments import Settings, _cells, _experiment, _run, load_curves
 from ital.experiments._cells import missing_cells
-from ital.experiments._experiment import Chunks, Experiment, Point
+from ital.experiments._experiment import CellSize, Experiment, Point
 from ital.teaching import _run as _numbers
 from ital.tools import memory
 from tests.worlds import small_classes
@@ -43,21 +43,21 @@ def same(one, other):
 
 def test_without_sizes_everything_is_one_cell():
     experiment = curves(first_seed=3)
-    sizes = experiment.sizes(Chunks())
-    assert sizes == Chunks(5, 2)
+    sizes = experiment.sizes(CellSize())
+    assert sizes == CellSize(5, 2)
     assert blocks(missing_cells(experiment, None, sizes)) == [(["imt", "ital"], [3, 4, 5, 6, 7])]
 
 
 def test_sizes_cut_seeds_and_points_from_the_first_that_was_asked_for():
     experiment = curves(first_seed=3)
-    assert blocks(missing_cells(experiment, None, Chunks(2, 2))) == [
+    assert blocks(missing_cells(experiment, None, CellSize(2, 2))) == [
         (["imt", "ital"], [3, 4]),
         (["imt", "ital"], [5, 6]),
         (["imt", "ital"], [7]),
     ]
     grid = Experiment(Settings(**QUICK), {"lr": LRS, "beta": BETAS})
     assert len(grid.lanes) == 2 + 4  # imt has no β
-    cells = missing_cells(grid, None, Chunks(5, 4))
+    cells = missing_cells(grid, None, CellSize(5, 4))
     assert [cell.lanes for cell in cells] == [tuple(grid.lanes[:4]), tuple(grid.lanes[4:])]
     assert grid.lanes[0] == Point("imt", 0.01, None)
 
@@ -67,23 +67,23 @@ def test_memory_cuts_what_has_no_size_into_few_blocks_of_about_one_size(monkeypa
     monkeypatch.setattr(
         _experiment, "RUN", _experiment.RUN._replace(numbers_at_once=2 * 2 * parameters)
     )
-    assert experiment.sizes(Chunks()) == Chunks(2, 2)
+    assert experiment.sizes(CellSize()) == CellSize(2, 2)
     monkeypatch.setattr(
         _experiment, "RUN", _experiment.RUN._replace(numbers_at_once=4 * 2 * parameters)
     )
-    assert experiment.sizes(Chunks()) == Chunks(3, 2)  # 3 and 2, not 4 and 1
+    assert experiment.sizes(CellSize()) == CellSize(3, 2)  # 3 and 2, not 4 and 1
     monkeypatch.setattr(_experiment, "RUN", _experiment.RUN._replace(numbers_at_once=parameters))
-    assert experiment.sizes(Chunks()) == Chunks(1, 1)
+    assert experiment.sizes(CellSize()) == CellSize(1, 1)
     monkeypatch.setattr(_experiment, "RUN", _experiment.RUN._replace(numbers_at_once=1))
-    assert experiment.sizes(Chunks()) == Chunks(1, 1)
-    assert experiment.sizes(Chunks(seeds=4)) == Chunks(4, 1)
+    assert experiment.sizes(CellSize()) == CellSize(1, 1)
+    assert experiment.sizes(CellSize(seeds=4)) == CellSize(4, 1)
 
 
 def test_large_worlds_are_cut_too(monkeypatch):
-    world = curves().weight[1]
+    world = curves().lane_and_world_size[1]
     assert world >= 40 * (5 + 6)  # the rows of both views
     monkeypatch.setattr(_experiment, "WORLDS_AT_ONCE", 2 * world)
-    assert curves().sizes(Chunks()).seeds == 2
+    assert curves().sizes(CellSize()).seeds == 2
 
 
 def test_sizes_that_hold_nothing_are_refused(tmp_path):
@@ -94,24 +94,24 @@ def test_sizes_that_hold_nothing_are_refused(tmp_path):
 
 
 def test_the_name_is_of_the_content():
-    cell, again = (missing_cells(curves(), None, Chunks(2, 2))[0] for _ in range(2))
+    cell, again = (missing_cells(curves(), None, CellSize(2, 2))[0] for _ in range(2))
     assert cell.name == again.name
     others = [
-        missing_cells(curves(lr=0.02), None, Chunks(2, 2))[0],
-        missing_cells(curves(methods=("imt",)), None, Chunks(2, 2))[0],
+        missing_cells(curves(lr=0.02), None, CellSize(2, 2))[0],
+        missing_cells(curves(methods=("imt",)), None, CellSize(2, 2))[0],
     ]
     others += [
-        missing_cells(curves(), None, Chunks(3, 2))[0],
-        missing_cells(curves(), None, Chunks(2, 2))[1],
+        missing_cells(curves(), None, CellSize(3, 2))[0],
+        missing_cells(curves(), None, CellSize(2, 2))[1],
     ]
     assert len({cell.name, *(other.name for other in others)}) == 5
     # how many seeds were asked for in all is not part of it
-    assert missing_cells(curves(seeds=4), None, Chunks(2, 2))[0].name == cell.name
+    assert missing_cells(curves(seeds=4), None, CellSize(2, 2))[0].name == cell.name
 
 
 def test_a_cell_travels_as_plain_values(tmp_path):
     cell = missing_cells(
-        Experiment(Settings(**QUICK), {"lr": LRS, "beta": BETAS}), None, Chunks(2, 3)
+        Experiment(Settings(**QUICK), {"lr": LRS, "beta": BETAS}), None, CellSize(2, 3)
     )[0]
     sent = pickle.loads(pickle.dumps(cell))
     assert sent == cell
@@ -121,7 +121,7 @@ def test_a_cell_travels_as_plain_values(tmp_path):
 
 
 def test_a_machine_with_other_data_is_refused(tmp_path, monkeypatch):
-    cell = pickle.dumps(missing_cells(curves(), None, Chunks(2, 2))[0])
+    cell = pickle.dumps(missing_cells(curves(), None, CellSize(2, 2))[0])
 
     def other(**options):
         return small_classes(**options)._replace(name="small", data_version="2")
@@ -133,7 +133,7 @@ def test_a_machine_with_other_data_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_cell_is_computed_again_and_a_whole_one_is_not(tmp_path, monkeypatch, damage):
-    cell = missing_cells(curves(), None, Chunks(2, 2))[0]
+    cell = missing_cells(curves(), None, CellSize(2, 2))[0]
     _cells.compute_cell(cell, tmp_path)
     before = load_curves(cell.path(tmp_path))
     calls = []
@@ -201,7 +201,7 @@ def test_cells_left_by_a_kill_are_collected_not_computed(tmp_path):
     experiment = curves()
     folder = tmp_path / experiment.folder
     folder.mkdir(parents=True)
-    first, second, _ = missing_cells(experiment, None, Chunks(2, 2))
+    first, second, _ = missing_cells(experiment, None, CellSize(2, 2))
     _cells.compute_cell(first, folder)
     _cells.compute_cell(second, folder)
     second.path(folder).write_bytes(second.path(folder).read_bytes()[:1000])
@@ -282,7 +282,7 @@ def test_cells_of_another_version_are_left_alone(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr(_experiment, "__version__", "0.0.1")
-        (old,) = missing_cells(curves(), None, Chunks(5, 2))
+        (old,) = missing_cells(curves(), None, CellSize(5, 2))
         _cells.compute_cell(old, folder)
     assert json.loads(old.made_by)["ital_version"] == "0.0.1"
     assert experiments.run(Settings(**QUICK), tmp_path, draw=False).lanes_computed == 10

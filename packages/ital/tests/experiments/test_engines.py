@@ -405,6 +405,8 @@ def test_without_dask_the_extra_is_named(monkeypatch, capsys):
 
 def test_a_worker_must_see_the_folder(tmp_path):
     settings = Settings("small", seeds=1, **QUICK)
-    (cell,) = _cells.missing_cells(_experiment.Experiment(settings), None, _experiment.Chunks(1, 2))
+    (cell,) = _cells.missing_cells(
+        _experiment.Experiment(settings), None, _experiment.CellSize(1, 2)
+    )
     with pytest.raises(InputError, match="file system that all workers share"):
         _engines.attempt(cell, str(tmp_path), "token", None)

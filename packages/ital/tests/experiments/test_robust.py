@@ -22,7 +22,7 @@ from ital import experiments, tasks
 from ital.cli import main
 from ital.errors import InputError
 from ital.experiments import Settings, _cells
-from ital.experiments._experiment import Chunks
+from ital.experiments._experiment import CellSize
 from ital.teaching import Session
 from ital.tools import files as _files
 from tests.typed import ital
@@ -300,7 +300,7 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
             Settings(**{**QUICK, "first_seed": seed, "seeds": 1})
         )
         (made / "cells").mkdir(parents=True)
-        (cell,) = _cells.missing_cells(experiment, None, Chunks(1, 2))
+        (cell,) = _cells.missing_cells(experiment, None, CellSize(1, 2))
         experiments._cells.compute_cell(cell, made)
         cells[seed] = shutil.copy(cell.path(made), folder / "cells")
     Path(cells[1]).write_bytes(Path(cells[1]).read_bytes()[:-1])

@@ -4,7 +4,10 @@ A rule checks every experiment that the claim is about, from both starts. A clai
 checks hold, holds in part if some do (as for a claim that depends on the start), and does not hold
 if none does. Tests are paired over seeds; p-values are adjusted (Holm) within a claim.
 
-The docstring of a rule is its text in the report.
+A new claim is a rule here and an entry in ``CLAIMS``. The docstring of the rule is its text in the
+report. A claim about a task that is not in the paper belongs to another package, which declares it
+under ``ital.claims``: :meth:`Data.every` yields the paper's experiments only, ``Data.others`` has
+the runs of other tasks.
 """
 
 import warnings

@@ -39,7 +39,8 @@ class Evidence:
     def main(self) -> str:
         """The metric that judges convergence: the distance without its constant part, if recorded.
 
-        No example can change that part of the learner's parameters.
+        No example can change that part of the learner's parameters. A task without a target
+        records no distance: claims about it name a metric of their own.
         """
         return "distance_centred" if "distance_centred" in metrics_of(self.curves) else "distance"
 
@@ -140,8 +141,8 @@ class Data:
         sweeps: the sweeps in which every method is tuned.
         beyond: the experiments beyond the paper.
         zero_loss: those with teachers that assume zero loss for their target.
-        others: runs of tasks that are not in the paper: the report shows them, its claims ignore
-            them.
+        others: runs of tasks that are not in the paper: the report shows them. The paper's claims
+            ignore them; a claim of another package may read them.
         matrix: every teacher with learners that assume another one.
         evidence: learners that keep a belief, from labels alone and from choices as well.
     """
@@ -171,7 +172,13 @@ class Data:
     def every(
         self, teacher: str, *methods: str, tasks: Iterable[str] | None = None
     ) -> Iterator[Evidence]:
-        """Yield the experiments with a teacher, on some tasks, that include all these methods."""
+        """Yield the paper's experiments with a teacher that include all these methods.
+
+        Args:
+            teacher: the teacher.
+            *methods: the methods.
+            tasks: names of tasks; None for all.
+        """
         wanted = None if tasks is None else set(tasks)
         for condition, evidence in self.experiments.items():
             if condition.teacher != teacher:

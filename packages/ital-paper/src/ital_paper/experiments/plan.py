@@ -51,7 +51,7 @@ RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
 BY_LOSS = ("imt", "ital")  # methods that depend on the loss that a teacher assumes for its target
-# Tasks on which every teacher meets every assumption:
+# Tasks of the matrix: each teacher on them meets learners that assume each kind of teacher.
 MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05

@@ -156,8 +156,11 @@ def stage_after(config: Config, order: str | None, done: int, answered: int, beg
     return "comments"
 
 
-def parts(config: Config) -> int:
-    """Count what pages show progress in: instructions, the check, questions, steps, and the end."""
+def parts_of_progress(config: Config) -> int:
+    """Count what pages show progress in: instructions, the check, questions, steps, and the end.
+
+    Pages call these parts too; they are not the parts of a study in several sessions.
+    """
     maps = len(config.maps)
     times = {"before": 1, "after_robot": maps * len(config.learners), "after_map": maps, "end": 1}
     pages = sum(times[page.when] for page in config.questionnaires)
@@ -166,7 +169,8 @@ def parts(config: Config) -> int:
 
 def no_progress(config: Config) -> dict[str, int]:
     """Return the progress of somebody who has not begun."""
-    return {"done": 0, "total": config.total_steps, "passed": 0, "parts": parts(config)}
+    parts = parts_of_progress(config)
+    return {"done": 0, "total": config.total_steps, "passed": 0, "parts": parts}
 
 
 def progress(config: Config, participant: Participant) -> dict[str, int]:

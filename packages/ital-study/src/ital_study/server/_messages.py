@@ -14,7 +14,7 @@ Ids = Annotated[
     Field(max_length=10),
 ]
 Code = Annotated[str, Field(min_length=1, max_length=40)]
-# Numbers are columns of 32 bits: larger ones would be errors of the database.
+# The database has columns of 32 bits for these numbers and fails on larger ones.
 ParticipantNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 MapName = Annotated[str, Field(max_length=40)]

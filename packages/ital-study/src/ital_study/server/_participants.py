@@ -1,4 +1,4 @@
-"""The participants' part of the interface."""
+"""The requests of participants' pages: check who asks, act on the study, answer with its state."""
 
 import asyncio
 from collections.abc import Awaitable

@@ -19,7 +19,7 @@ from ital.teaching import BLOCK, Session
 REPEATS = 3
 ENOUGH_SECONDS = 10.0
 NUMPY_SECONDS = 3.0
-# Rough speeds of two idle cores, for the estimate.
+# Rough numbers of two idle cores, from which ``expected_minutes`` makes its estimate.
 COMPILE_SECONDS = 5.0
 STEPS_PER_SECOND = 100_000
 

@@ -39,7 +39,7 @@ import numpy as np
 
 from ital._version import __version__
 from ital.errors import InputError
-from ital.experiments._experiment import AXES, Chunks, Experiment, Point
+from ital.experiments._experiment import AXES, CellSize, Experiment, Point
 from ital.teaching import Block, Recording, check_footprint
 from ital.tools import devices as _devices
 from ital.tools import interrupts
@@ -145,7 +145,9 @@ def _hash(content: Mapping[str, Any] | list[Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Chunks) -> list[Cell]:
+def missing_cells(
+    experiment: Experiment, result: "xr.Dataset | None", sizes: CellSize
+) -> list[Cell]:
     """Divide the missing parts of a result into cells.
 
     Cells are counted from the first seed and the first lane that were asked for, so that existing

@@ -8,10 +8,13 @@ Where would a sweep get a third axis? Its values are a setting of :class:`ital.t
 1. :class:`Point` gets a field of the setting's name; ``AXES`` follows from it, and cells, files,
    checkpoints, the collector and MLflow follow from ``AXES`` and ``Experiment.axes``.
 2. :meth:`Experiment.open` hands the value of each lane to the sessions, and ``Experiment.plan``
-   checks each value of the axis.
+   checks each value of the axis. This is enough for a number that a program takes as an argument,
+   as it takes η. The batch size is the shape of a mini-batch instead: lanes of one session share
+   it, so ``open`` opens sessions for each of its values, and the checks of memory take the largest.
 3. :meth:`Experiment.axes_of` tells which learners it does not affect.
-4. ``_sweep.sweep`` and the command ``ital sweep`` take its values; ``ital.tuning`` and
-   ``figures.plot_sweep`` choose and draw the best points.
+4. ``_sweep.sweep`` and the command ``ital sweep`` take its values. Four readers of a sweep name
+   its axes: ``ital.tuning`` chooses the best points, ``figures.plot_sweep`` draws them, ``_table``
+   prints them, and ``results.long_form`` writes ``sweep.csv``.
 """
 
 import dataclasses
@@ -75,7 +78,7 @@ AXES = Point._fields[1:]
 """The axes that a sweep has beside the methods: names of settings, which its points set."""
 
 
-class Chunks(NamedTuple):
+class CellSize(NamedTuple):
     """The number of seeds and of points (lanes of a seed) per cell; None: as many as should fit."""
 
     seeds: int | None = None
@@ -385,7 +388,7 @@ class Experiment:
         return outdated
 
     @functools.cached_property
-    def weight(self) -> tuple[int, int]:
+    def lane_and_world_size(self) -> tuple[int, int]:
         """The number of parameters per lane, and of numbers in a seed's own world.
 
         Raises:
@@ -434,22 +437,22 @@ class Experiment:
         if self.metric is not None and self.metric not in measured:
             raise InputError(registry.nearest("metric", self.metric, measured))
 
-    def sizes(self, chunks: Chunks) -> Chunks:
+    def sizes(self, cell_size: CellSize) -> CellSize:
         """Choose the cell sizes: as asked, or as few similar cells as should fit into memory.
 
         They depend on no machine: cells have the same names wherever an experiment resumes.
         """
-        parameters, world = self.weight
+        parameters, world = self.lane_and_world_size
         self._check_memory()
         at_once = self.kind.numbers_at_once
         lanes = len(self.lanes)
-        points = chunks.points or _even_size(lanes, at_once // parameters)
+        points = cell_size.points or _even_size(lanes, at_once // parameters)
         points = min(lanes, points)
         by_parameters = at_once // (parameters * points)
         by_worlds = WORLDS_AT_ONCE // max(1, world)
         seeds_at_once = min(by_parameters, by_worlds)
-        seeds = chunks.seeds or _even_size(len(self.plan.seeds), seeds_at_once)
-        return Chunks(seeds, points)
+        seeds = cell_size.seeds or _even_size(len(self.plan.seeds), seeds_at_once)
+        return CellSize(seeds, points)
 
     def _check_memory(self) -> None:
         """Raise InputError if smaller cells would not help: the result or one lane does not fit."""

@@ -1,9 +1,9 @@
 """Complete a result: find its missing cells, run the engine, collect what it finishes.
 
 :func:`run` is the call for one experiment; :func:`completed` does what runs, sweeps and matrices
-have in common. The files of a folder are
-written by one process at a time, which holds the folder's lock (``tools.files.owned``): workers
-write nothing but files of cells and their checkpoints.
+have in common. The files of a folder are written by one process at a time, which holds the
+folder's lock (``tools.files.owned``): workers write nothing but files of cells and their
+checkpoints.
 
 :class:`Collector` is that single writer: it merges the files of finished cells. A result has one
 labelled array per variable. Its axes are the learner, the axes of a sweep (``Experiment.axes``),
@@ -41,7 +41,7 @@ from ital.experiments._cells import (
     stored_lanes,
     versions,
 )
-from ital.experiments._experiment import GAPS, RUN, Chunks, Experiment, Point
+from ital.experiments._experiment import GAPS, RUN, CellSize, Experiment, Point
 from ital.experiments._pictures import write_pictures
 from ital.experiments._settings import DEFAULTS, Settings
 from ital.figures import picture_of
@@ -135,12 +135,12 @@ def run(  # noqa: PLR0913
     if animate:
         picture_of(plan.task)
     folder = Path(out) / experiment.folder
-    chunks = Chunks(seeds_per_cell)
+    cell_size = CellSize(seeds_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(
         experiment,
         Path(out),
-        chunks,
+        cell_size,
         engine,
         overwrite=overwrite,
         progress=progress,
@@ -204,7 +204,7 @@ class _Tally:
 def completed(
     experiment: Experiment,
     out: Path,
-    chunks: Chunks,
+    cell_size: CellSize,
     engine: Engine | None,
     *,
     overwrite: bool,
@@ -218,7 +218,7 @@ def completed(
     Args:
         experiment: the experiment.
         out: the folder for results.
-        chunks: the sizes of cells that were asked for.
+        cell_size: the sizes of cells that were asked for.
         engine: computes the cells; None for this process.
         overwrite: compute everything again. The old result stays until the end.
         progress: show a progress bar.
@@ -232,16 +232,16 @@ def completed(
         Incomplete: if every cell failed.
         OSError: if files of finished cells are lost again and again.
     """
-    chunks.check()
+    cell_size.check()
     folder = out / experiment.folder
     _check_folder(experiment, folder, overwrite)
     if experiment.settings.data is not None:
         say(describe_data(experiment.plan.task))
     # Workers share a sweep seed by seed, unless sizes are given.
-    one_seed_each = engine is not None and chunks == Chunks()
+    one_seed_each = engine is not None and cell_size == CellSize()
     if one_seed_each:
-        chunks = Chunks(seeds=1)
-    sizes = experiment.sizes(chunks)
+        cell_size = CellSize(seeds=1)
+    sizes = experiment.sizes(cell_size)
     # The engine is entered first: it checks its arguments before the folder is created.
     with engine or in_process() as run_cells, owned(folder):
         clear(folder)  # what a cluster left that was killed
@@ -287,7 +287,7 @@ def _check_folder(experiment: Experiment, folder: Path, overwrite: bool) -> None
 def _open_collector(
     experiment: Experiment,
     folder: Path,
-    sizes: Chunks,
+    sizes: CellSize,
     overwrite: bool,
     say: Callable[[str], None],
 ) -> "Collector":
@@ -420,7 +420,7 @@ class Collector:
     experiment: Experiment
     folder: Path
     result: "xr.Dataset | None"
-    sizes: Chunks
+    sizes: CellSize
     say: Callable[[str], None]
 
     def collect(self, names: Sequence[str] = ()) -> None:

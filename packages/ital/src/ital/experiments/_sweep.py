@@ -10,7 +10,7 @@ from ital import tuning
 from ital.errors import InputError
 from ital.experiments import _track
 from ital.experiments._cells import Engine
-from ital.experiments._experiment import SWEEP, Chunks, Experiment, axis_of
+from ital.experiments._experiment import SWEEP, CellSize, Experiment, axis_of
 from ital.experiments._run import completed
 from ital.experiments._settings import Settings
 from ital.tasks import Task
@@ -143,13 +143,13 @@ def sweep(  # noqa: PLR0913
     experiment = Experiment(settings, axes, metric)
     plan = experiment.plan
     folder = Path(out) / experiment.folder
-    chunks = Chunks(seeds_per_cell, points_per_cell)
+    cell_size = CellSize(seeds_per_cell, points_per_cell)
     # The store must answer before anything is computed.
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(
         experiment,
         Path(out),
-        chunks,
+        cell_size,
         engine,
         overwrite=overwrite,
         progress=progress,

@@ -231,8 +231,8 @@ def golden_sections(
         peak_is_left = at_left > at_right
         low = np.where(peak_is_left, low, left)
         high = np.where(peak_is_left, right, high)
-        # The better of the two inner points is an inner point of the new interval as well: one is
-        # new.
+        # The better of the two inner points is also an inner point of the new interval, so only the
+        # other one is computed.
         kept = np.where(peak_is_left, left, right)
         at_kept = np.maximum(at_left, at_right)
         way = GOLDEN * (high - low)

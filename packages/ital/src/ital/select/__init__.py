@@ -199,8 +199,8 @@ def _plackett_luce(scores: Array, indices: Array, device: Any) -> Array:
     """Return −log P of an ordered choice (…, k): one softmax after the other among those left."""
     xp = arrays.array_namespace(scores)
     places = xp.arange(scores.shape[-1], device=device)
-    # Whether an example is taken at a place of the choice, and whether it is still left there:
-    # not chosen at an earlier place, each (…, k, N).
+    # (…, k, N): whether each example is taken at each place of the choice. It is left at a place if
+    # no earlier place took it.
     is_taken = indices[..., None] == places
     times = xp.astype(is_taken, xp.int32)
     times_before = xp.cumulative_sum(times, axis=-2) - times

@@ -125,7 +125,7 @@ def in_parameters(second: Float[Array, "N K K"], x: Float[Array, "N d"]) -> Arra
     pairs = pairs.reshape(rows, -1)
     blocks = product(second.reshape(rows, -1).T, pairs)  # (K², d²)
     blocks = blocks.reshape(outputs, outputs, features, features)
-    # The parameters are in order class by class: (K, d, K, d).
+    # Parameters are stored class by class, so rows and columns are split alike: (K, d, K, d).
     by_class = blocks.transpose(0, 2, 1, 3)
     return by_class.reshape(outputs * features, -1)
 

@@ -471,7 +471,7 @@ class Recording:
             seeds: the seeds of the run.
 
         Returns:
-            The parameters (method, frame, parameter), or None if the task cannot be drawn.
+            The parameters (learner, frame, parameter), or None if the task cannot be drawn.
         """
         import xarray as xr
 

@@ -103,7 +103,7 @@ class Drawn(NamedTuple):
             no earlier copy.
         order: a random order of the mini-batch.
         bystander: index of a random example.
-        noise: the teacher's.
+        noise: what the teacher's ``prepare`` drew for its choice.
         ahead: the mini-batches of the next steps, for a teacher that sees them; None for others.
     """
 

@@ -4,6 +4,11 @@
 :func:`draw` samples, :func:`meet` shows the mini-batch to both players, :func:`show` gives the
 lesson that follows from :func:`choose`. What a user's teacher or learner returns is checked here,
 when the program is traced.
+
+Python runs these functions only while they are traced, when arrays have shapes but no numbers yet.
+To follow a choice in numbers, open a live session (:func:`ital.session`) and take the same steps:
+before each, its ``view`` is what the teacher's ``choose`` gets. ``jax.debug.print`` in ``choose``
+prints numbers in every run.
 """
 
 import functools
@@ -43,8 +48,8 @@ def draw(program: Program, world: World, key: PRNGKeyArray, later: Array | None 
         program: the code.
         world: the world of a seed.
         key: a random key.
-        later: the keys of the next steps, for a teacher that sees their mini-batches; None draws
-            other ones.
+        later: the keys of the next steps, for a teacher that sees their mini-batches; with None,
+            these mini-batches are drawn from ``key`` and are not those of the next steps.
 
     Returns:
         The random numbers.
@@ -99,7 +104,11 @@ def _ranks(tickets: Array) -> Array:
 
 
 def first_copies(same: Array) -> Array:
-    """Return the index of the first copy of each example (B,), from which are copies (B, B)."""
+    """Return the index of the first copy of each example (B,).
+
+    Args:
+        same: which examples are copies of one another (B, B).
+    """
     size = len(same)
     index = jnp.arange(size)
     index_of_copies = jnp.where(same, index, size)
@@ -280,10 +289,11 @@ def learner_view(
     rules = program.rules
     target = world.truth.target
 
-    def coming(elsewhere: Params, steps: int) -> Gradients:
+    def coming(elsewhere: Params, later: int) -> Gradients:
         batch = drawn.batch
-        if steps > 0:
-            batch = jax.tree.map(lambda leaf: leaf[steps - 1], drawn.ahead)
+        if later > 0:
+            # ``ahead`` leaves out the present mini-batch: its first entry is that of the next step.
+            batch = jax.tree.map(lambda leaf: leaf[later - 1], drawn.ahead)
         examples = rules.show(world.learner, batch)
         kept = rules.keep(scene.feedback)
         feedback = rules.feedback(elsewhere, examples, kept)
