@@ -267,9 +267,9 @@ def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
         φ(x) = Λ^(−1/2) Uᵀ k(centres, x)
 
     satisfy ⟨φ(x), φ(x′)⟩ = k(x, x′) on the centres. So f = ⟨ν, φ(·)⟩ is a linear model without
-    bias, the norm of ν is that of f, and the plain loop takes the functional step: ‖g‖² = l′² k(x,
-    x), a = UΛ^(−1/2)ν. Elsewhere φ is the projection of k(x, ·) on the functions above. Build the
-    model once: each call compiles a new program.
+    bias, the norm of ν is that of f, and the plain loop takes the functional step, with
+    ‖g‖² = l′² k(x, x) and a = UΛ^(−1/2)ν. Elsewhere φ is the projection of k(x, ·) on the functions
+    above. Build the model once: each call compiles a new program.
 
     Args:
         loss: the loss of the outputs.

@@ -49,8 +49,8 @@ def local_improvement(
 ) -> LocalImprovement:
     """Evaluate conditions and outcome of Theorem 1 on one step.
 
-    Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖
-    < ‖ν̂−ν*‖.
+    Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up.
+    Outcome: ‖ν′−ν*‖ < ‖ν̂−ν*‖.
 
     Args:
         lr: the step size η.

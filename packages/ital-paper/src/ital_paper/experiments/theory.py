@@ -92,10 +92,11 @@ def _promised(
         lr = lane.lr
         is_chosen = jnp.arange(program.batch_size) == lesson.chosen
         naive = add_scaled(params, -lr, lesson.here.weighted_sum(is_chosen.astype(lr.dtype)))
-        after = lesson.gradients(naive)
-        held = theory.local_improvement(lr, lesson.chosen, lesson.here, after, naive, naive, target)
-        volumes = volume.imitated(lr, lesson.here.squared_norms, lesson.here.losses, after.losses)
-        progress = after.inner(add_scaled(naive, -1.0, target))
+        there = lesson.gradients(naive)
+        # Only the conditions are read, and they do not depend on ν′: ν̂ stands in for it.
+        held = theory.local_improvement(lr, lesson.chosen, lesson.here, there, naive, naive, target)
+        volumes = volume.imitated(lr, lesson.here.squared_norms, lesson.here.losses, there.losses)
+        progress = there.inner(add_scaled(naive, -1.0, target))
 
         runner_up = jnp.max(jnp.where(is_chosen, -jnp.inf, volumes))
 
@@ -108,7 +109,7 @@ def _promised(
             others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
             direction = is_chosen - others
             length = 2 * beta * lr**2 * rest
-            overshoot = squared_norm(after.weighted_sum(direction))
+            overshoot = squared_norm(there.weighted_sum(direction))
             return 2 * jnp.sum(direction * progress) > length * overshoot
 
         return {"conditions": held.conditions, "improved": jax.vmap(improved)(betas)}

@@ -233,8 +233,9 @@ def _correlations(scores: np.ndarray, at_start: np.ndarray) -> "pd.DataFrame":
 
 
 def _parameters(people: "pd.DataFrame") -> "pd.DataFrame":
-    """Return quartiles of ρ and ε of the true model over people; an ε that is not determined (ρ =
-    0) is left out.
+    """Return quartiles of ρ and ε of the true model over people.
+
+    Where ρ = 0, nothing determines ε: it is left out.
     """
     import pandas as pd
 

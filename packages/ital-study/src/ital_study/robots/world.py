@@ -289,7 +289,8 @@ def lesson(
         return implicit_gradients(game.dynamics, game.planning, solution, examples)
 
     count = arrows.cells.shape[0]
-    nobody_else = jnp.zeros((), jnp.int32)
+    # Robots see all arrows of a step and follow none at random, so any order and any index will do.
+    bystander = jnp.zeros((), jnp.int32)
     return Lesson(
         step=step,
         lr=lr,
@@ -298,7 +299,7 @@ def lesson(
         gradients=gradients,
         chosen=choice,
         order=jnp.arange(count),
-        bystander=nobody_else,
+        bystander=bystander,
         likelihood=_likelihood(game),
     )
 
@@ -323,10 +324,7 @@ def imitated_volumes(lesson: Lesson, truth: Truths) -> Float[Array, " B"]:
 
 
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
-    """Measure distances to the truth, and the reward of acting on the belief.
-
-    The metrics of online IRL.
-    """
+    """Measure distances to the truth and the reward of acting on the belief, as online IRL does."""
     true_world = TrueWorld(truth.target, truth.log_policy, None)
     rules = irl_rules(game.dynamics, game.lenient)
     return rules.measure(belief, Truth(truth.target, true_world))

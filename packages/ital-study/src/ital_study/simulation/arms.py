@@ -2,9 +2,9 @@
 
 Arms whose learners share a rule are lanes of one compiled program.
 
-An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ +
-noise·Gumbelᵢ), which is the machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise,
-and a random arrow for ρ = 0.
+An arm is a teacher with a learner. Teachers are numbers: the choice is
+argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ), which is the machine's pick for ρ = 1 without noise, a draw with
+probability ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0 with noise.
 """
 
 import functools

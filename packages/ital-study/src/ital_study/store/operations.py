@@ -260,7 +260,7 @@ def release_after(config: Config) -> int:
     return round(60_000 * config.release_after_minutes)
 
 
-# The columns that a participant's steps change.
+# The columns that an action of a participant may change.
 _CHANGING = (
     "external_hash",
     "resume_hash",
@@ -559,7 +559,7 @@ def most_events(config: Config) -> int:
 
 
 def most_bytes(config: Config) -> int:
-    """Return how much data one participant may store with events.
+    """Return how much data one participant may store in events and in the timings of steps.
 
     Args:
         config: The configuration.

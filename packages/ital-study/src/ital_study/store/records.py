@@ -10,14 +10,15 @@ class Participant(NamedTuple):
     Attributes:
         number: Number in this study, from which starts and arrows follow.
         uid: Secret name of the participant.
-        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        mode: ``live``, ``pilot``, ``preview``, ``trial`` or ``simulated``.
         teacher: ``human``, or the name of a simulated teacher.
         external_hash: Keyed hash of an external ID.
         resume_hash: Keyed hash of the resume code.
         config: Hash of the configuration that the participant saw.
         code_version: Version of ital at that time.
         stage: Where the participant is.
-        order: The learner that is robot 1 on each map; None before it is assigned.
+        order: The learner that is robot 1 on each map, and the order of the maps if it is balanced
+            (see ``config.map_orders``); None before it is assigned.
         done: Number of stored steps.
         tries: Number of attempts at the comprehension check.
         usable: Whether all steps are stored.
@@ -26,7 +27,7 @@ class Participant(NamedTuple):
         joined_at: Time of joining.
         seen_at: Time of the last activity.
         language: Language of the pages.
-        bytes: Size of the stored events.
+        bytes: Size of the stored events and of the timings of steps.
         excluded: Why the researcher excluded the participant; None: included.
         answered: Number of pages of questions that are answered.
         part: Number of the part that has begun, from 1.
@@ -66,7 +67,7 @@ class NewParticipant(NamedTuple):
     Attributes:
         uid: Secret name.
         resume_hash: Keyed hash of the resume code.
-        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        mode: ``live``, ``pilot``, ``preview``, ``trial`` or ``simulated``.
         teacher: ``human``, or the name of a simulated teacher.
         code_version: Version of ital.
         external_hash: Keyed hash of an ID from outside.

@@ -356,10 +356,16 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
 
     A row of the grid has ``size`` cells.
 
-    With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads Tᵢxᵢ =
-    bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are
-    diagonal. From the first row down xᵢ = yᵢ + Gᵢxᵢ₊₁, with (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁,
-    dᵢ]; then back up. All blocks are written transposed, so that the rows of b stay rows.
+    With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads
+
+        Tᵢxᵢ = bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁,
+
+    where Tᵢ holds the moves within the row and the other blocks are diagonal. From the first row
+    down,
+
+        xᵢ = yᵢ + Gᵢxᵢ₊₁  with  (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁, dᵢ];
+
+    then back up. All blocks are written transposed, so that the rows of b stay rows.
     """
     rows = right.shape[-1] // size
     cells = jnp.arange(size)

@@ -144,9 +144,9 @@ def report(
 ) -> RewardReport:
     """Return the losses of demonstrations and their gradients with respect to the rewards.
 
-    The gradients differentiate the fixed point of planning implicitly. With c = P_a(s,·) −
-    Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
-    is −(I − γP_μᵀ)⁻¹c (derived in docs/explanation/irl.md).
+    The gradients differentiate the fixed point of planning implicitly. The gradient of −log π(a|s)
+    is −(I − γP_μᵀ)⁻¹c, with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
+    μ = softmax(kQ). It is derived in docs/explanation/irl.md.
     """
     log_pi = mdp.log_policy(solution.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)  # μ (A, S)
