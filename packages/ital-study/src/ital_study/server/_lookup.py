@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital_study.config.configuration import Config
 from ital_study.config.panel import Panel
-from ital_study.server import _endings, _links, _parts
+from ital_study.server import _endings, _flow, _links
 from ital_study.server._arrival import external_hash
 from ital_study.server._keys import Keys, normalized_code
 from ital_study.store import Store, operations
@@ -207,7 +207,7 @@ def times_of_part(
 def _pay(participant: Participant, outcome: str | None, code: str | None) -> str:
     if outcome is None and participant.stage == "consent":
         return "nothing yet: has not agreed to take part"
-    if outcome is None and _parts.is_late(participant):
+    if outcome is None and _flow.is_late(participant):
         return f"did not come to part {participant.part + 1} in time"
     if outcome is None:
         return "nothing yet: not finished"

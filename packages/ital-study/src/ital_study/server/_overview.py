@@ -14,7 +14,7 @@ from ital_study.config import map_orders
 from ital_study.config.configuration import Config
 from ital_study.data.table import MODES, unreadable_note
 from ital_study.robots.rules import StudyRules
-from ital_study.server import _parts
+from ital_study.server import _flow
 from ital_study.server._endings import has_consented
 from ital_study.server._flags import FlagsOfPeople, UnreadableRows
 from ital_study.server._session import study_facts
@@ -146,7 +146,7 @@ def is_open(participant: Participant, since: int) -> bool:
     if participant.released or participant.excluded is not None:
         return False
     if participant.stage == operations.WAITING:
-        return not _parts.is_late(participant)
+        return not _flow.is_late(participant)
     return participant.seen_at > since
 
 

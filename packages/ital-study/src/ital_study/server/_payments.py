@@ -9,7 +9,7 @@ from ital.errors import InputError
 from ital_study.config.configuration import Config
 from ital_study.config.payment import Payment
 from ital_study.data import table
-from ital_study.server import _endings, _links, _parts
+from ital_study.server import _endings, _flow, _links
 from ital_study.server._arrival import external_hash
 from ital_study.server._keys import Keys
 from ital_study.server._lookup import identity_names, times_of_part
@@ -145,7 +145,7 @@ def _ending_of(participant: Participant) -> str | None:
     outcome = _endings.outcome_of(participant)
     if outcome is None and participant.excluded is not None:
         return "excluded"
-    if outcome is None and _parts.is_late(participant):
+    if outcome is None and _flow.is_late(participant):
         return "late"
     return outcome
 

@@ -15,7 +15,7 @@ import numpy as np
 from ital_study.config.configuration import Config
 from ital_study.robots import attention as _attention
 from ital_study.robots.rules import Arrow, Mind, RobotPicture, StudyRules
-from ital_study.server import _endings, _flow, _parts
+from ital_study.server import _endings, _flow
 from ital_study.server._asking import page_questions
 from ital_study.server._flow import Asked, NextStep, Round
 from ital_study.server._keys import Keys
@@ -235,8 +235,8 @@ def _of_stage(session: ParticipantSession, keys: Keys, stage: str) -> PageState:
     if stage in TEACHING:
         return {"scene": _scene(session)}
     if stage == operations.WAITING:
-        part = _parts.page_part(session.config, participant)
-        if part["state"] != _parts.LATE:
+        part = _flow.page_part(session.config, participant)
+        if part["state"] != _flow.LATE:
             return {"part": part}
         return {"part": part, **ending(session, keys, None)}
     if stage == "excluded" or stage in _endings.OUTCOMES:

@@ -18,7 +18,7 @@ from ital_study.config.configuration import Config
 from ital_study.config.load import parse_config
 from ital_study.robots import attention
 from ital_study.robots.rules import StudyRules
-from ital_study.server import _endings, _flow, _parts
+from ital_study.server import _endings, _flow
 from ital_study.server._asking import answers_event
 from ital_study.server._errors import TRY_AGAIN, Refused
 from ital_study.server._flow import Asked, Round
@@ -337,7 +337,7 @@ class LiveStudy:
             stored = await asyncio.to_thread(self._stored_answers, number, page, place)
             return self._once_more(session, stored == event.data["answers"])
         answered = participant.answered + 1
-        changes, ended = _parts.moved_on(config, participant, participant.done, answered)
+        changes, ended = _flow.moved_on(config, participant, participant.done, answered)
         return await self._move(session, [event, *ended], **changes, answered=answered)
 
     def _stored_answers(self, number: int, page: str, place: str) -> Any:
@@ -395,7 +395,7 @@ class LiveStudy:
         done = participant.done + 1
         is_last = done == session.config.total_steps
         happened = [Event("all_steps_stored")] if is_last else []
-        changes, ended = _parts.moved_on(session.config, participant, done, participant.answered)
+        changes, ended = _flow.moved_on(session.config, participant, done, participant.answered)
         # The robot in memory moves only after the commit: if this raises, the session is dropped,
         # and the next request continues from what is stored.
         job = functools.partial(
@@ -419,9 +419,9 @@ class LiveStudy:
         participant = session.participant
         if participant.stage != operations.WAITING:
             return self._once_more(session, participant.part > 1)
-        if _parts.state_of(participant) != _parts.OPEN:
+        if _flow.part_state(participant) != _flow.OPEN:
             return page_state(session, self.keys)
-        changes, happened = _parts.begun(session.config, participant)
+        changes, happened = _flow.begin_part(session.config, participant)
         return await self._move(session, happened, **changes)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
