@@ -96,7 +96,7 @@ def participants_needed(
     enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
     if enough(MOST) < power:
         raise InputError(f"an effect of d = {effect:g} needs more than {MOST} participants")
-    return _smallest(lambda n: enough(n) >= power, 2, MOST)
+    return _smallest_number(lambda n: enough(n) >= power, 2, MOST)
 
 
 def smallest_effect(
@@ -127,7 +127,7 @@ def smallest_effect(
     return high
 
 
-def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+def _smallest_number(holds: Callable[[int], bool], low: int, high: int) -> int:
     """Return the smallest n in [low, high] from which ``holds`` is true; it is at ``high``."""
     while low < high:
         middle = (low + high) // 2
@@ -179,7 +179,7 @@ def needed_for_all_maps(
     check(power=power, alpha=alpha)
     if share_found(differences, most, alpha) < power:
         return None
-    return _smallest(lambda n: share_found(differences, n, alpha) >= power, 2, most)
+    return _smallest_number(lambda n: share_found(differences, n, alpha) >= power, 2, most)
 
 
 def simulated_effects(  # noqa: PLR0913
@@ -215,12 +215,12 @@ def simulated_effects(  # noqa: PLR0913
     rows = []
     for teacher in teachers:
         of_teacher = per_map[per_map["teacher"] == teacher.name]
-        differences = _differences(of_teacher, outcome, robot, against)
+        differences = _differences_of_arms(of_teacher, outcome, robot, against)
         effect = _effect(differences.mean(axis=1))
         effects_of_maps = [_effect(of_map) for of_map in differences.T]
         row = {
             "teacher": teacher.name,
-            "agrees": _agreement(arms_run, (teacher.name, robot)),
+            "agrees": _agreement_of_arm(arms_run, (teacher.name, robot)),
             "difference": float(differences.mean()),
             "d": effect,
             "smallest_d": min(effects_of_maps, key=abs),
@@ -232,7 +232,7 @@ def simulated_effects(  # noqa: PLR0913
     return table.astype({"needed": "Int64", "needed_all_maps": "Int64"})
 
 
-def _differences(
+def _differences_of_arms(
     outcomes: "pd.DataFrame",
     outcome: str,
     robot: str,
@@ -248,7 +248,7 @@ def _differences(
     return (wide[robot] - wide[against]).to_numpy()
 
 
-def _agreement(arms_run: arms.ArmsRun, arm: tuple[str, str]) -> float:
+def _agreement_of_arm(arms_run: arms.ArmsRun, arm: tuple[str, str]) -> float:
     """Return how often the teacher of an arm chose the machine's pick."""
     index = arms_run.arms.index(arm)
     trace = arms_run.trace

@@ -172,7 +172,7 @@ def texts_of(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
 Result = tuple[str, str]
 
 
-def _configuration(patient: Patient) -> Result:
+def _check_configuration(patient: Patient) -> Result:
     config = patient.config
     size = f"{len(config.maps)} maps, {config.steps} steps each"
     return GOOD, f"{config.name}, version {config.hash[:12]}: {size}"
@@ -188,7 +188,7 @@ def _placeholders(patient: Patient) -> Result:
     return BAD, f"{len(left)} left, fill them in: {listed}"
 
 
-def _consent(patient: Patient) -> Result:
+def _check_consent(patient: Patient) -> Result:
     untrue = []
     for key, text in texts_of(patient.config.as_dict()):
         # Lines may break anywhere.
@@ -204,7 +204,7 @@ def _consent(patient: Patient) -> Result:
     )
 
 
-def _numbers(patient: Patient) -> Result:
+def _check_numbers_in_texts(patient: Patient) -> Result:
     wrong = wrong_numbers(patient.config)
     if not wrong:
         return GOOD, "numbers of arrows, steps, maps and robots in the texts fit the study"
@@ -262,7 +262,7 @@ def _fitting_numbers(config: Config) -> dict[str, set[int]]:
     }
 
 
-def _completion(patient: Patient) -> Result:
+def _check_completion(patient: Patient) -> Result:
     wrong = list(_ends(patient.config.as_dict()["completion"], "completion"))
     if wrong:
         return BAD, "; ".join(wrong)
@@ -452,11 +452,11 @@ def _safely(check: Callable[[Patient], Result]) -> Callable[[Patient], Result]:
 
 
 CHECKS = {
-    "configuration": _configuration,
+    "configuration": _check_configuration,
     "placeholders": _placeholders,
-    "numbers": _numbers,
-    "consent": _consent,
-    "completion": _completion,
+    "numbers": _check_numbers_in_texts,
+    "consent": _check_consent,
+    "completion": _check_completion,
     "identities": _identities,
     "languages": _languages,
     "origin": _safely(_origin),

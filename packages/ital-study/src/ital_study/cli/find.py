@@ -50,7 +50,7 @@ def find(
     if export is not None:
         check_writable(export)
     with open_source(database_of(folder, database)) as store:
-        found = _found(store, who)
+        found = _print_found(store, who)
         if delete:
             participant = _only_participant(store, found, "--delete")
         elif export is not None:
@@ -63,10 +63,10 @@ def find(
             for file in export_person(store, export, participant):
                 print(file)
         if delete:
-            _delete(store, participant, confirm=not yes)
+            _delete_participant(store, participant, confirm=not yes)
 
 
-def _found(store: "Store", who: str) -> list[dict[str, Any]]:
+def _print_found(store: "Store", who: str) -> list[dict[str, Any]]:
     """Find the participants that are meant, and print what is known of them."""
     from ital_study.server import look_up, nobody_found, person_lines, secret_of
 
@@ -95,7 +95,7 @@ def _only_participant(
     return participant
 
 
-def _delete(store: "Store", participant: "Participant", *, confirm: bool) -> None:
+def _delete_participant(store: "Store", participant: "Participant", *, confirm: bool) -> None:
     """Delete a participant, once the researcher has confirmed it."""
     number = participant.number
     if confirm:

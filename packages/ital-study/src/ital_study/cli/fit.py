@@ -78,12 +78,12 @@ def fit(
         )
     set_up_jax("cpu")
     if recovery:
-        _recover(config, participants, steps, rationality, lapse, out or Path("recovery"))
+        _recover_people(config, participants, steps, rationality, lapse, out or Path("recovery"))
     else:
-        _fit(str(source), mode, out, choices)
+        _fit_people(str(source), mode, out, choices)
 
 
-def _fit(source: str, mode: str | None, out: Path | None, choices: bool) -> None:
+def _fit_people(source: str, mode: str | None, out: Path | None, choices: bool) -> None:
     from rich.console import Console
 
     from ital.tools.progress import show_progress
@@ -106,7 +106,7 @@ def _fit(source: str, mode: str | None, out: Path | None, choices: bool) -> None
     _print_files(console, files)
 
 
-def _recover(
+def _recover_people(
     config: str | None, participants: int, steps: int, rationality: str, lapse: float, out: Path
 ) -> None:
     from rich.console import Console

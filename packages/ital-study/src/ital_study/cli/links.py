@@ -75,7 +75,7 @@ def links(
             f'{config_file} lets anybody take part: set links = "signed" there, or use one link '
             "for all"
         )
-    people = _people(config, count, ids, first)
+    people = _people_invited(config, count, ids, first)
     expires_at = _end_of_day(until)
     address = _address(folder, origin)
     if out is not None:
@@ -83,7 +83,7 @@ def links(
         if out.exists():
             raise InputError(f"{out} exists: choose another --out")
     rows = _signed(database, config, address, people, expires_at)
-    text = _table(rows)
+    text = _links_csv(rows)
     if out is None:
         sys.stdout.write(text)
         return
@@ -91,7 +91,7 @@ def links(
     say(f"{out}: {len(rows)} links; whoever has a link takes part as that person, so keep it safe")
 
 
-def _people(
+def _people_invited(
     config: Config, count: int | None, ids: Path | None, first: int
 ) -> list[tuple[int, str]]:
     """Return the number of each person, and their ID; it is empty if they have none."""
@@ -185,7 +185,7 @@ def bind(store: "Store", secret: bytes) -> None:
     store.bind_key(fingerprint_of(secret))
 
 
-def _table(rows: "Sequence[LinkRow]") -> str:
+def _links_csv(rows: "Sequence[LinkRow]") -> str:
     """Return the table for the researcher, as CSV."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")

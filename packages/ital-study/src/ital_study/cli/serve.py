@@ -300,7 +300,7 @@ def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
     _set_up_jax()
     with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
-        frozen = _check_freezes(store, folder)
+        frozen = _check_frozen_plans(store, folder)
     print(
         f"{report.participants} participants, {report.steps} steps replayed, "
         f"{len(report.problems) + len(frozen.problems)} problems"
@@ -313,7 +313,7 @@ def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
         raise typer.Exit(1)
 
 
-def _check_freezes(store: "Store", folder: Path | None) -> "FreezeCheck":
+def _check_frozen_plans(store: "Store", folder: Path | None) -> "FreezeCheck":
     """Check what was frozen; the key and the folder may be missing."""
     from ital_study.config.load import load_config
     from ital_study.server import check_freezes, secret_of

@@ -119,7 +119,7 @@ def _without_translations(table: TomlTable) -> Config:
     size = len(warm_up_map.rewards)
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
-    robots = _robots(table, adaptive=adaptive)
+    robots = _robots_named_in(table, adaptive=adaptive)
     kinds = study_kinds(robots, adaptive=adaptive)
     language = table.text("language", most=12)
     steps = table.whole("steps", 1, 1000)
@@ -161,7 +161,7 @@ def _without_translations(table: TomlTable) -> Config:
         attention=attention_of(table, tuple(each.name for each in maps), len(kinds), steps),
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
-        links=_links(table, panel),
+        links=_way_in(table, panel),
         parts=parts_of(table, [each.name for each in maps]),
         map_order=table.one_of("map_order", MAP_ORDERS),
         payment=payment_of(table.section("payment", Payment)),
@@ -172,7 +172,7 @@ def _without_translations(table: TomlTable) -> Config:
     return dataclasses.replace(config, fields=fields)
 
 
-def _robots(table: TomlTable, *, adaptive: bool) -> tuple[str, ...]:
+def _robots_named_in(table: TomlTable, *, adaptive: bool) -> tuple[str, ...]:
     """Read the kinds of robot that a study names; none if it names none."""
     if "robots" not in table.content:
         return ()
@@ -194,7 +194,7 @@ def _robots(table: TomlTable, *, adaptive: bool) -> tuple[str, ...]:
     return study_kinds(named)
 
 
-def _links(table: TomlTable, panel: Panel) -> str:
+def _way_in(table: TomlTable, panel: Panel) -> str:
     """Read who may take part; a panel leaves the name of the signed link's parameter free."""
     links = table.one_of("links", LINKS)
     if links == "signed" and LINK in (*panel.identity, *panel.pass_through):

@@ -37,7 +37,7 @@ def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[StudyPart, ...]:
     """
     if "parts" not in table.content:
         return ()
-    parts = tuple(_part_of(each) for each in table.sections("parts", StudyPart))
+    parts = tuple(_part_in(each) for each in table.sections("parts", StudyPart))
     if len(parts) < 2:
         raise InputError(f"{table.prefix}parts must be two or more: a study without has one")
     if parts[0].after_days or parts[0].within_days is not None:
@@ -54,7 +54,7 @@ def parts_of(table: TomlTable, maps: Sequence[str]) -> tuple[StudyPart, ...]:
     return parts
 
 
-def _part_of(table: TomlTable) -> StudyPart:
+def _part_in(table: TomlTable) -> StudyPart:
     maps = table.get("maps")
     if not isinstance(maps, list) or not maps or not all(isinstance(name, str) for name in maps):
         raise InputError(f"{table.prefix}maps must be a list of names of maps")

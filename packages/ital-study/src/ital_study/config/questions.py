@@ -187,7 +187,7 @@ def _check_keys(table: TomlTable, kind: str) -> None:
             raise InputError(f"the key {table.prefix}{key} is missing")
 
 
-def _lines(table: TomlTable, key: str, least: int, most: int) -> tuple[str, ...]:
+def _short_texts(table: TomlTable, key: str, least: int, most: int) -> tuple[str, ...]:
     """Read a list of short texts."""
     value = table.get(key)
     has_fitting_length = isinstance(value, list) and least <= len(value) <= most
@@ -244,7 +244,7 @@ def _most(table: TomlTable) -> float:
 
 
 _READ: dict[str, Callable[[TomlTable], object]] = {
-    "options": lambda table: _lines(table, "options", 2, 50),
+    "options": lambda table: _short_texts(table, "options", 2, 50),
     "rows": _scale_rows,
     "scale": _scale,
     "least": _least,
@@ -312,7 +312,7 @@ def _translated_lines(
     if first is None:
         return None
     count = len(first)
-    return _lines(table, key, least=count, most=count)
+    return _short_texts(table, key, least=count, most=count)
 
 
 def _translated_scale(table: TomlTable, first: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -137,8 +137,8 @@ def numbers_of(
         "chance_p": chance_p,
         "longest_pause_minutes": _longest_pause(steps, config),
         "inputs": " ".join(sorted(set(steps["input"]) - {""})),
-        "smallest_width": _smallest(screens, "width"),
-        "smallest_height": _smallest(screens, "height"),
+        "smallest_width": _smallest_sent(screens, "width"),
+        "smallest_height": _smallest_sent(screens, "height"),
         "small_screen_accepted": any(screen.get("small_accepted") is True for screen in screens),
         "attention_checks": len(checks),
         "attention_failed": sum(check.get("passed") is not True for check in checks),
@@ -250,7 +250,7 @@ def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
     choice = steps["choice"].to_numpy(int)
     cell = steps["cell"].to_numpy(int)
     # Cells of the candidates, shape (steps, candidates).
-    cells = np.array([_cells_of(text) for text in steps["candidates"]])
+    cells = np.array([_cells_on_offer(text) for text in steps["candidates"]])
     rank = (cells < cell[:, None]).sum(axis=1)
     nearest = _chose_nearest(cells, cell, choice, size)
     shares = [nearest.mean()]
@@ -264,7 +264,7 @@ def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
     return float(max(shares)), max(runs)
 
 
-def _cells_of(candidates: str) -> list[int]:
+def _cells_on_offer(candidates: str) -> list[int]:
     """Return the cells of a step's arrows, which the table holds as JSON."""
     return [cell for cell, _ in json.loads(candidates)]
 
@@ -326,7 +326,7 @@ def _mean(values: "pd.Series") -> float:
     return float(values.mean())
 
 
-def _smallest(screens: Sequence[Mapping[str, Any]], name: str) -> float:
+def _smallest_sent(screens: Sequence[Mapping[str, Any]], name: str) -> float:
     """Return the smallest number that a page sent under a name; NaN without any."""
     numbers = []
     for screen in screens:
@@ -366,7 +366,7 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
         if event.kind == "chosen":
             place = (str(event.data.get("round")), str(event.data.get("step")))
             picked.add(place)
-    number_of = map_orders.numbers(_order_of(steps), config)
+    number_of = map_orders.numbers(_order_in_table(steps), config)
     unseen = []
     for name, robot, step in zip(steps["map"], steps["robot"], steps["step"], strict=True):
         place = (f"{number_of.get(name)}-{robot}", str(step - 1))
@@ -374,7 +374,7 @@ def _unseen_share(steps: "pd.DataFrame", events: Sequence[PageEvent], config: Co
     return float(np.mean(unseen))
 
 
-def _order_of(steps: "pd.DataFrame") -> str | None:
+def _order_in_table(steps: "pd.DataFrame") -> str | None:
     """Return the order of one participant's maps and robots; None if the table does not say it."""
     orders = steps.get("order")
     if orders is None:

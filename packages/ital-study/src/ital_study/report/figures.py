@@ -461,7 +461,7 @@ def _bars(analysis: Analysis) -> StudyFigure:
     return StudyFigure(f"What the robots learned: mean ± SE; {stars}", panels, 3, caption)
 
 
-def _curves(analysis: Analysis) -> StudyFigure:
+def _curves_figure(analysis: Analysis) -> StudyFigure:
     """Return distance, policy distance and reward at every step.
 
     One column per map, bands of ±1 standard error.
@@ -541,6 +541,6 @@ def _path_panel(paths: Rows, steps: int) -> Panel:
 DRAWINGS: dict[str, Callable[[Analysis], StudyFigure]] = {
     "maps": _maps,
     "bars": _bars,
-    "curves": _curves,
+    "curves": _curves_figure,
     "control": _control,
 }

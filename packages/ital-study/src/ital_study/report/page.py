@@ -448,7 +448,7 @@ def sections(
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
         report.section("Which teacher is each person?", "fit", models),
-        report.section("Answers to the questions", "answers", _answers(analysis)),
+        report.section("Answers to the questions", "answers", _answers_blocks(analysis)),
         report.section("A limit of this comparison: step length", "steps", control),
         report.section(QUALITY, "quality", _quality(analysis, teacher)),
         report.section("Notes", "notes", _paragraphs(notes(analysis))),
@@ -582,7 +582,7 @@ def tests(
     return tables
 
 
-def _answers(analysis: Analysis) -> list[Block]:
+def _answers_blocks(analysis: Analysis) -> list[Block]:
     names = [(learner, LABELS[learner]) for learner in robots(analysis.config)]
     return answers_report.blocks(analysis.config, analysis.answers, names)
 

@@ -199,7 +199,7 @@ def mind_of(rules: StudyRules, state: JsonDict) -> Mind:
     if belief.shape != (cells,):
         raise InputError(f"the belief has {belief.size} numbers, the map has {cells} cells")
     if KINDS[state["robot"]].believes:
-        return _replayed(rules, state, belief)
+        return _mind_replayed(rules, state, belief)
     # A new robot of this kind says how many arrays the memory has, and their types and shapes.
     new = rules.mind(state["robot"], belief)
     leaves, structure = jax.tree.flatten(new.memory)
@@ -267,7 +267,7 @@ def _is_index(number: float, limit: int) -> bool:
     return 0 <= number < limit and number == int(number)
 
 
-def _replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
+def _mind_replayed(rules: StudyRules, state: JsonDict, belief: np.ndarray) -> Mind:
     """Return the robot of a state that holds a history."""
     history = _history_of(rules, state)
     about = (rules, state["map"], state["robot"], state["number"])

@@ -392,7 +392,7 @@ class StudyRules:
         Returns:
             One number per arrow.
         """
-        volumes = _volumes(
+        volumes = _candidate_volumes(
             self.game,
             self._lr,
             _belief(w),
@@ -529,7 +529,7 @@ def _update(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _volumes(
+def _candidate_volumes(
     game: Game,
     lr: Array,
     belief: Array,

@@ -275,7 +275,7 @@ async def _check_export_token(request: Request, authorization: str, what: str) -
     """Raise for a token that opens nothing; the audit keeps what a valid one downloads."""
     app = app_state(request)
     token = authorization.removeprefix("Bearer ")
-    name = await asyncio.to_thread(_token_name, app, token)
+    name = await asyncio.to_thread(_name_of_token, app, token)
     if name is None:
         # Counted, so that nobody can try many.
         app.limit(app.codes, address_of(request))
@@ -284,6 +284,6 @@ async def _check_export_token(request: Request, authorization: str, what: str) -
     await asyncio.to_thread(app.store.write, operations.by(f"token {name}", job))
 
 
-def _token_name(app: AppState, token: str) -> str | None:
+def _name_of_token(app: AppState, token: str) -> str | None:
     with app.store.reading() as connection:
         return researchers.token_name(connection, token)

@@ -61,7 +61,7 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
                 study = LiveStudy(config, store, settings)
                 await asyncio.to_thread(study.start)
                 app.state.ital = AppState(study, store, settings)
-                tidying = asyncio.create_task(_tidy(store, config))
+                tidying = asyncio.create_task(_tidy_regularly(store, config))
                 yield
                 tidying.cancel()
         finally:
@@ -84,7 +84,7 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
     return app
 
 
-async def _tidy(store: Store, config: Config) -> None:
+async def _tidy_regularly(store: Store, config: Config) -> None:
     """Do maintenance that nobody has to wait for."""
     for turn in itertools.count(1):
         await asyncio.sleep(PROBE_EVERY)
@@ -177,7 +177,9 @@ def _application(
     return app
 
 
-def _problem(request: Request, status: int, code: str, error: str, **details: Any) -> Response:
+def _problem_answer(
+    request: Request, status: int, code: str, error: str, **details: Any
+) -> Response:
     if not is_api(request.url.path):
         return _pages.problem(request, status, code, error)
     content, kind = error_content(request.url.path, status, code, error, **details)
@@ -188,7 +190,7 @@ async def _refused(request: Request, error: Any) -> Response:
     facts = error.state or {}
     # A state of the study has a stage; other facts, such as the seconds to wait, are not for pages.
     details = {"state": facts} if "stage" in facts else {}
-    response = _problem(request, error.status, error.code, error.error, **details)
+    response = _problem_answer(request, error.status, error.code, error.error, **details)
     if "wait" in facts:
         response.headers["Retry-After"] = str(facts["wait"])
     return response
@@ -197,7 +199,7 @@ async def _refused(request: Request, error: Any) -> Response:
 async def _http_error(request: Request, error: Any) -> Response:
     code = CODES.get(error.status_code, "refused")
     sentence = SENTENCES.get(error.status_code, "This is not possible.")
-    response = _problem(request, error.status_code, code, sentence)
+    response = _problem_answer(request, error.status_code, code, sentence)
     response.headers.update(error.headers or {})
     return response
 
@@ -207,9 +209,9 @@ async def _not_valid(request: Request, error: Any) -> Response:
     first: dict[str, Any] = next(iter(error.errors()), {"loc": ()})
     field = _field_of(first)
     if not field:
-        return _problem(request, 422, "invalid", SENTENCES[422])
+        return _problem_answer(request, 422, "invalid", SENTENCES[422])
     rule = _rule_of(first)
-    return _problem(request, 422, "invalid", f"The request is not valid: {field!a}{rule}.")
+    return _problem_answer(request, 422, "invalid", f"The request is not valid: {field!a}{rule}.")
 
 
 def _field_of(first: Mapping[str, Any]) -> str:
@@ -233,4 +235,4 @@ def _rule_of(first: Mapping[str, Any]) -> str:
 async def _database_gone(request: Request, error: Any) -> Response:
     if not isinstance(error, NotStored):  # the writer reports those
         request.app.state.ital.store.condition.failed(error)
-    return _problem(request, 503, "try_again", TRY_AGAIN)
+    return _problem_answer(request, 503, "try_again", TRY_AGAIN)

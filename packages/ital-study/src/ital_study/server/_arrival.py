@@ -168,7 +168,7 @@ async def _by_identity(
 
     # One transaction, so that somebody who opens the link twice at once joins once.
     def job(connection: sa.Connection) -> Participant | NotAdmitted:
-        visitor = _found(connection, visit, uid, digest)
+        visitor = _participant_of_visit(connection, visit, uid, digest)
         refusal = _refusal(connection, study, visit, digest, link)
         if visitor is not None:
             _check_still_open(connection, study, visitor)
@@ -209,7 +209,7 @@ def _newcomer(study: LiveStudy, visit: Visit, digest: str | None) -> NewParticip
     )
 
 
-def _found(
+def _participant_of_visit(
     connection: sa.Connection,
     visit: Visit,
     uid: str | None,

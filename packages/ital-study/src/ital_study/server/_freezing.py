@@ -110,7 +110,7 @@ def check_freezes(
         if frozen:
             changes = freezes.changes(connection, frozen[0])
     for each in frozen:
-        state = _state(each, secret)
+        state = _state_of_signature(each, secret)
         lines.append(f"frozen at {iso(each.at)}, {each.plan['participants']} participants: {state}")
         if state == FORGED:
             problems.append(f"freeze {each.id} was changed after it was signed")
@@ -127,7 +127,7 @@ FORGED = "signature wrong"
 UNCHECKED = "signature not checked, because the key is not here"
 
 
-def _state(frozen: StoredFreeze, secret: bytes | None) -> str:
+def _state_of_signature(frozen: StoredFreeze, secret: bytes | None) -> str:
     if secret is None:
         return UNCHECKED
     right = Keys(secret).freeze_signature(frozen.content)

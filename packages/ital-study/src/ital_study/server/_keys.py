@@ -100,7 +100,7 @@ class Keys:
 
     def participant_of(self, cookie: str | None) -> str | None:
         """Return the participant of a cookie; None for one that is missing, forged or too old."""
-        name = _load(self._participants, cookie, PARTICIPANT_AGE)
+        name = _unsigned(self._participants, cookie, PARTICIPANT_AGE)
         if name is None:
             return None
         return name.rpartition(BY_IDENTITY)[2]
@@ -110,7 +110,7 @@ class Keys:
 
         Such a browser may see the code and delete the data.
         """
-        name = _load(self._participants, cookie, PARTICIPANT_AGE)
+        name = _unsigned(self._participants, cookie, PARTICIPANT_AGE)
         return name is not None and BY_IDENTITY not in name
 
     def researcher_cookie(self, session: str) -> str:
@@ -122,11 +122,11 @@ class Keys:
 
         It is None for a cookie that is missing, forged or too old.
         """
-        return _load(self._researchers, cookie, RESEARCHER_AGE)
+        return _unsigned(self._researchers, cookie, RESEARCHER_AGE)
 
     def known_browser(self, cookie: str | None) -> str | None:
         """Return the last session of a browser that has logged in before, also if it is over."""
-        return _load(self._researchers, cookie, KNOWN_BROWSER_AGE)
+        return _unsigned(self._researchers, cookie, KNOWN_BROWSER_AGE)
 
 
 def _code(digest: bytes, groups: int, letters: int) -> str:
@@ -153,7 +153,7 @@ def _text(signed: str | bytes) -> str:
     return signed
 
 
-def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> str | None:
+def _unsigned(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> str | None:
     if not cookie:
         return None
     try:

@@ -95,7 +95,7 @@ def signed_links(
 
 def sign(keys: Keys, number: int, expires_at: int, named: Mapping[str, str]) -> str:
     """Return the parameter of a link: its number, when it expires, and the signature."""
-    signature = keys.link_signature(number, expires_at, _in_order(named))
+    signature = keys.link_signature(number, expires_at, _signed_identities(named))
     return f"{number}.{expires_at}.{signature}"
 
 
@@ -106,12 +106,14 @@ def read(keys: Keys, token: str, named: Mapping[str, str]) -> SignedLink | None:
         return None
     number = int(parts[1])
     expires_at = int(parts[2])
-    if not same_secret(parts[3], keys.link_signature(number, expires_at, _in_order(named))):
+    if not same_secret(
+        parts[3], keys.link_signature(number, expires_at, _signed_identities(named))
+    ):
         return None
     return SignedLink(number, expires_at)
 
 
-def _in_order(named: Mapping[str, str]) -> list[str]:
+def _signed_identities(named: Mapping[str, str]) -> list[str]:
     """Return the identities of a link as they are signed: names and values, in order of names."""
     return list(itertools.chain.from_iterable(sorted(named.items())))
 

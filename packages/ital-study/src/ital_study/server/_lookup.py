@@ -96,7 +96,7 @@ class _Sought:
 
     def __init__(self, keys: Keys, configs: dict[str, Config], who: str) -> None:
         self.keys = keys
-        self.number = _number_in(who)
+        self.number = _participant_number_in(who)
         self.hashes: set[str] = set()
         self.resume_hash = ""
         self.code = ""
@@ -141,7 +141,7 @@ def _hashes_of(keys: Keys, configs: dict[str, Config], value: str) -> set[str]:
     return hashes
 
 
-def _number_in(who: str) -> int | None:
+def _participant_number_in(who: str) -> int | None:
     digits = who.removeprefix("#").strip()
     # Twelve digits decide whether a number is too large: int() of thousands of them is refused.
     if not digits.isdecimal() or int(digits[:12]) > LARGEST:

@@ -130,7 +130,7 @@ class Dashboard:
             # Who is blind gets no curves: hiding them on the page alone would not hide them.
             curves: Mapping[str, Any] = {}
             if not is_blind:
-                curves = _curves(connection, self._config, mode)
+                curves = _mean_distances(connection, self._config, mode)
         return _OfSteps(pace, curves)
 
     def forget(self) -> None:
@@ -280,7 +280,7 @@ def _has_dropped_out(participant: Participant, since: int) -> bool:
     return not is_open(participant, since)
 
 
-def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, Any]:
+def _mean_distances(connection: sa.Connection, config: Config, mode: str) -> dict[str, Any]:
     """Return the mean distance to the truth after every step, over participants who count."""
     beliefs = _beliefs_by_step(connection, config, mode)
     curves: dict[str, Any] = {}

@@ -90,11 +90,11 @@ def scene(
         "step": len(choices),
         **_offer(rules, name, rules.candidates(seed, name), len(choices), beliefs),
         "best_reward": rules.measures(name, target)["reward"],
-        **{kind: _robot(rules, name, belief) for kind, belief in beliefs.items()},
+        **{kind: _robot_shown(rules, name, belief) for kind, belief in beliefs.items()},
     }
 
 
-def _robot(rules: StudyRules, name: str, belief: np.ndarray) -> dict[str, Any]:
+def _robot_shown(rules: StudyRules, name: str, belief: np.ndarray) -> dict[str, Any]:
     return {
         **rules.picture(belief)._asdict(),
         "measures": rules.measures(name, belief),

@@ -233,7 +233,7 @@ def _of_stage(session: ParticipantSession, keys: Keys, stage: str) -> PageState:
     if stage == "questions" and asked is not None:
         return {"questions": page_questions(asked, session.config, participant.language)}
     if stage in TEACHING:
-        return {"scene": _scene(session)}
+        return {"scene": _next_scene(session)}
     if stage == operations.WAITING:
         part = _flow.page_part(session.config, participant)
         if part["state"] != _flow.LATE:
@@ -280,7 +280,7 @@ def _with_elements(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**part, "text": parse_markdown(part["text"])}
 
 
-def _scene(session: ParticipantSession) -> dict[str, Any]:
+def _next_scene(session: ParticipantSession) -> dict[str, Any]:
     """Return the map, the robot and the arrows of the next step."""
     config = session.config
     assert session.next_step is not None

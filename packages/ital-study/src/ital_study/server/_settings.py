@@ -222,13 +222,13 @@ def own_secret(file: Path, draw: bool = True) -> bytes:
     try:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        return _strong(_read(file))
+        return _strong(_secret_in(file))
     with os.fdopen(handle, "w") as new_file:
         new_file.write(secrets.token_hex(32) + "\n")
         # On the disk before it is used: without it, no participant could return after a power cut.
         new_file.flush()
         os.fsync(new_file.fileno())
-    return _strong(_read(file))
+    return _strong(_secret_in(file))
 
 
 def _strong(secret: str) -> bytes:
@@ -248,10 +248,10 @@ def _value(environment: Mapping[str, str], name: str) -> str | None:
     file = environment.get(f"{name}_FILE")
     if not file:
         return None
-    return _read(Path(file))
+    return _secret_in(Path(file))
 
 
-def _read(file: Path) -> str:
+def _secret_in(file: Path) -> str:
     """Return the first line of a file; raise if others than its owner may read it."""
     try:
         mode = file.stat().st_mode

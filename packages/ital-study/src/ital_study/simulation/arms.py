@@ -164,7 +164,7 @@ def run(
     rules = rules or StudyRules(config)
     if learners is None:
         learners = config.learners
-    numbers = _numbers_of(participants)
+    numbers = _participant_numbers(participants)
     arms = list(itertools.product(teachers, learners))
     lanes = []
     learners_of_lanes = []
@@ -192,7 +192,7 @@ def run(
     )
 
 
-def _numbers_of(participants: int | Sequence[int]) -> list[int]:
+def _participant_numbers(participants: int | Sequence[int]) -> list[int]:
     """Return the numbers of participants; raise if there are none."""
     if isinstance(participants, int):
         numbers = list(range(1, participants + 1))
@@ -232,7 +232,7 @@ def _run_all(
     """
     lanes_of_rule: dict[Any, list[int]] = {}
     for index, learner in enumerate(learners):
-        rule = _robot(rules, learner).rule
+        rule = _robot_of_steps(rules, learner).rule
         lanes_of_rule.setdefault(rule, []).append(index)
     traces = []
     lanes_done: list[int] = []
@@ -283,7 +283,7 @@ def _run_some(
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], trace)
 
 
-def _robot(rules: StudyRules, learner: str) -> Learner:
+def _robot_of_steps(rules: StudyRules, learner: str) -> Learner:
     """Return the robot that determines a learner's step lengths.
 
     For the control, the aware robot.
@@ -317,7 +317,7 @@ def _lane(
         noise=np.float32(teacher.noise),
         # Each robot is taught separately: a random teacher draws separately for each.
         stream=np.uint32(world.map_code(f"{teacher.name} {learner}")),
-        settings=_robot(rules, learner).settings,
+        settings=_robot_of_steps(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),
         given=np.asarray(choices, np.int32),
     )

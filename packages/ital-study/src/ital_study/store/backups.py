@@ -109,7 +109,7 @@ def _verified_facts(file: Path) -> dict[str, Any] | None:
     digest = hashlib.sha256()
     first: dict[str, Any] | None = None
     last: dict[str, Any] | None = None
-    for line in _lines(file):
+    for line in _lines_of(file):
         record = json.loads(line)
         if "sha256" in record:
             if first is None or last is None or record["sha256"] != digest.hexdigest():
@@ -125,7 +125,7 @@ def _verified_facts(file: Path) -> dict[str, Any] | None:
     return None
 
 
-def _lines(file: Path) -> Iterator[bytes]:
+def _lines_of(file: Path) -> Iterator[bytes]:
     with gzip.open(file, "rb") as content:
         yield from content
 
@@ -168,7 +168,7 @@ def restore(
                 raise InputError(
                     f"{store.name} holds participants already: give --replace to replace them"
                 )
-            erased = _load(connection, file, facts, deletions_so_far)
+            erased = _load_table(connection, file, facts, deletions_so_far)
             # As for a deletion: the next file is on the disk before the database commits.
             deletions.prepare(store.tombstone_file, connection)
             return erased
@@ -183,7 +183,7 @@ def _has_participants(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(participants.c.number)).first() is not None
 
 
-def _load(
+def _load_table(
     connection: sa.Connection,
     file: Path,
     facts: dict[str, Any],
@@ -227,7 +227,7 @@ def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]
             connection.execute(schema.tables[name].insert(), waiting)
             waiting.clear()
 
-    for line in _lines(file):
+    for line in _lines_of(file):
         record = json.loads(line)
         if "table" not in record:
             continue
