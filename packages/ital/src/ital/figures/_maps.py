@@ -79,7 +79,9 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
     for row in rows:
         if naive:
             panels.append(_naive_map(grid, row, naive))
-        panels += [_method_map(grid, row, name) for name in others]
+        for name in others:
+            panel = _method_map(grid, row, name)
+            panels.append(panel)
     return panels
 
 

@@ -128,8 +128,10 @@ def _panel_size(watched: Watched) -> tuple[float, float]:
     values, _ = picture_of(watched.task).grid(watched.target)
     rows, columns = np.shape(values)
     longer = max(rows, columns)
-    width = PANEL * max(columns / longer, NARROWEST)
-    height = PANEL * max(rows / longer, NARROWEST)
+    across = columns / longer
+    down = rows / longer
+    width = PANEL * max(across, NARROWEST)
+    height = PANEL * max(down, NARROWEST)
     return width, height
 
 
