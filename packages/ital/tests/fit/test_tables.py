@@ -149,6 +149,28 @@ def test_predictions_of_choices_held_out(table):
         fit.cross_validate(choices, MODELS, across="rows")
 
 
+@pytest.mark.parametrize("across", ["trials", "people"])
+def test_held_out_choices_are_predicted_by_the_fit_to_all_others(table, across):
+    """One fold after the other, with the formula of ``by_hand``."""
+    folds = 4
+    people = table["person"].unique().tolist()
+    number = table["trial"] if across == "trials" else table["person"].map(people.index)
+    part = number % folds
+    log_scores = dict.fromkeys(people, 0.0)
+    for fold in range(folds):
+        rest = fit.fit(fit.read(table[part != fold]), MODELS[:1])
+        held_out = table[part == fold]
+        for person in held_out["person"].unique():
+            row = rest.together.iloc[0]
+            if across == "trials":
+                row = rest.people.set_index("person").loc[person]
+            own = held_out[held_out["person"] == person]
+            log_scores[person] += by_hand(own, row["rho"], np.nan_to_num(row["epsilon"]), 0.0)
+    found = fit.cross_validate(fit.read(table), MODELS[:1], folds=folds, across=across)
+    expected = np.array([log_scores[person] / 20 for person in found["person"]])
+    np.testing.assert_allclose(found["log_score"], expected, atol=1e-5)
+
+
 def test_recovery_finds_strong_kinds_and_is_the_same_each_time(table):
     design = fit.read(table).like(people=8, trials=40)
     models = [MODELS[0], fit.TeacherModel("b", "b"), fit.uniform()]

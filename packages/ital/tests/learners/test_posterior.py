@@ -257,6 +257,12 @@ def test_choices_are_evidence_whoever_makes_them(teacher):
     )
     sign = -1 if teacher == "adversarial" else 1
     assert sign * final(result, "ital-posterior", "trust") > 0.9
+    helps = [final(result, "ital-posterior", f"weight_helps_{size}") for size in range(1, 6)]
+    harms = [final(result, "ital-posterior", f"weight_harms_{size}") for size in range(1, 6)]
+    chance = final(result, "ital-posterior", "weight_chance")
+    assert sum(helps) + sum(harms) + chance == pytest.approx(1, abs=1e-5)
+    trust = final(result, "ital-posterior", "trust")
+    assert sum(helps) - sum(harms) == pytest.approx(trust, abs=1e-5)
     bits = result.curves["bits"].sel(learner="ital-posterior").isel(step=slice(1, None))
     assert 0.3 < float(bits.mean()) < np.log2(10)
 
@@ -307,6 +313,34 @@ def test_noise_and_scale_are_estimated():
     task = tasks.regression(dim=10, points=2000, noise=0.3)
     result = ital.teach(task, "random", "posterior:scale=auto", steps=60, seeds=2, eval_every=60)
     assert final(result, "posterior:scale=auto") < 0.15
+
+
+def test_noise_and_scale_follow_mackays_fixed_point(float64):
+    """The recursion of s and σ, step by step in NumPy."""
+    learner = learners.posterior(scale="auto", sigma="auto", mean="start")
+    live = ital.session(pool_task(), learner, batch_size=5, steps=12, init="normal:0.5")
+    start = np.asarray(live.params)[0]
+    # s begins with the spread of the task's own start, which is uniform in [−1, 1].
+    first_scale = scale = 1 / np.sqrt(3)
+    rows, labels = np.zeros((0, 4)), np.zeros(0)
+    sigma = least_sigma = None
+    for _ in range(12):
+        batch = live.candidates
+        live.choose(0)
+        x, y = np.asarray(batch.x.x), np.asarray(batch.labels)[:, 0]
+        if sigma is None:
+            size = np.sqrt(np.mean(y**2))
+            sigma, least_sigma = 0.1 * size, 1e-3 * size
+        rows, first = np.unique(np.concatenate([rows, x]), axis=0, return_index=True)
+        labels = np.concatenate([labels, y])[first]
+        precision = rows.T @ rows / sigma**2 + np.eye(4) / scale**2
+        mean = np.linalg.solve(precision, rows.T @ labels / sigma**2 + start / scale**2)
+        np.testing.assert_allclose(np.asarray(live.params)[0], mean, atol=2e-5)
+        determined = 4 - np.trace(np.linalg.inv(precision)) / scale**2
+        scale = np.sqrt((first_scale**2 + np.sum((mean - start) ** 2)) / (1 + determined))
+        squares = np.sum((rows @ mean - labels) ** 2)
+        free = max(len(labels) - determined, 0.0)
+        sigma = max(np.sqrt((sigma**2 + squares) / (1 + free)), least_sigma)
 
 
 def test_several_choices_are_read_in_order():
