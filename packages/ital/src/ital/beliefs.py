@@ -306,7 +306,7 @@ class _Scaling(NamedTuple):
 def _bounded(before: Array, after: Array, row_sums: Array) -> tuple[Array, Array]:
     """Return row factors that stay finite, and how far the rows are from their sums.
 
-    The factor of a row that cannot get its sum grows for ever, against all others. It ends at a
+    The factor of a row that cannot get its sum grows forever, against all others. It ends at a
     bound, and the others count as settled when they no longer change against each other. Without
     such rows nothing is rescaled.
     """

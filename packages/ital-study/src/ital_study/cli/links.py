@@ -52,7 +52,7 @@ def links(
     ] = 1,
     until: Annotated[
         str | None,
-        typer.Option(help="Last day to begin by a link, as 2030-12-31.", show_default="for ever"),
+        typer.Option(help="Last day to begin by a link, as 2030-12-31.", show_default="forever"),
     ] = None,
     origin: Annotated[
         str | None,

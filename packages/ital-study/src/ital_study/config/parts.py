@@ -17,7 +17,7 @@ class StudyPart:
     Attributes:
         maps: Names of its maps.
         after_days: Number of days after the end of the part before, at which it opens.
-        within_days: Number of days for which it stays open; None: for ever.
+        within_days: Number of days for which it stays open; None: forever.
     """
 
     maps: tuple[str, ...]

@@ -35,7 +35,7 @@ class SignedLink(NamedTuple):
 
     @property
     def last_day(self) -> str:
-        """The last day on which the link can be used; empty if it is valid for ever."""
+        """The last day on which the link can be used; empty if it is valid forever."""
         if not self.expires_at:
             return ""
         return day_of(self.expires_at)
@@ -48,7 +48,7 @@ class LinkRow(NamedTuple):
         number: Number of the person.
         id: Identity in the link; empty if it has none.
         link: The link.
-        last_day: The last day on which it can be used; empty if it is valid for ever.
+        last_day: The last day on which it can be used; empty if it is valid forever.
     """
 
     number: int
@@ -76,7 +76,7 @@ def signed_links(
         config: The study.
         address: The address that participants see.
         people: Number of each person, and their identity; empty if they have none.
-        expires_at: Until when the links can be used, in seconds since 1970; 0: for ever.
+        expires_at: Until when the links can be used, in seconds since 1970; 0: forever.
 
     Yields:
         Rows of the table for the researcher.

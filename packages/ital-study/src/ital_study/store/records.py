@@ -32,7 +32,7 @@ class Participant(NamedTuple):
         answered: Number of pages of questions that are answered.
         part: Number of the part that has begun, from 1.
         opens_at: From when on somebody who waits may begin the next part.
-        closes_at: Until when they may; None: for ever.
+        closes_at: Until when they may; None: forever.
     """
 
     number: int
