@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from ital.errors import InputError
+from ital.tools import files
 from ital_study.store import NotStored, backups, open_store, operations, read_tombstones
 from ital_study.store.records import Event
 from ital_study.store.tables import events, participants, tombstones
@@ -230,10 +231,10 @@ def test_what_a_kill_leaves_at_every_step(command, made, tmp_path, monkeypatch):
             sa.event.remove(sa.engine.Engine, name, snapshot)
         monkeypatch.undo()
     assert len(seen) > 1
-    for i, files in enumerate(seen.values()):
+    for i, contents in enumerate(seen.values()):
         copy = tmp_path / f"copy {i}"
         copy.mkdir()
-        for name, content in files.items():
+        for name, content in contents.items():
             (copy / name).write_bytes(content)
         check(str(copy / "study.db"), copy, acknowledged=i >= acknowledged)
 
@@ -392,6 +393,22 @@ def test_many_deletions_at_once_are_all_in_the_file(url):
         for thread in threads:
             thread.join()
     assert in_file(url) == {one.number for one in several}
+
+
+def test_a_prepared_file_that_vanishes_is_written_anew(url, monkeypatch):
+    """A deletion that is refused tidies up, perhaps in another process."""
+    replace = files.replace
+
+    def vanish_first(path, other):
+        if other.name.endswith(".next"):
+            other.unlink()
+        replace(path, other)
+
+    people(url)
+    monkeypatch.setattr(files, "replace", vanish_first)
+    with open_store(url) as store:
+        store.erase(person(store, VICTIM), "researcher")
+    assert in_file(url) == {EARLIER, VICTIM}
 
 
 def test_what_cannot_be_overwritten_yet_does_not_deny_the_deletion(sqlite_url):

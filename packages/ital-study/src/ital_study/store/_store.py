@@ -136,10 +136,12 @@ class Store:
             # A kill before this lands: the database has the tombstone, and whoever opens it next
             # completes the file (see ``_apply_deletions``).
             self.write(lambda connection: deletions.complete(self.tombstone_file, connection))
-        except OSError as error:
-            raise NotStored(self.condition.failed(error)) from None
-        finally:
+        except NotStored:
             deletions.tidy(self.tombstone_file)
+            raise
+        except OSError as error:
+            deletions.tidy(self.tombstone_file)
+            raise NotStored(self.condition.failed(error)) from None
         self.forget()
 
     def forget(self) -> None:

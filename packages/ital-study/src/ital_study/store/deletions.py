@@ -132,18 +132,25 @@ def complete(file: Path, connection: sa.Connection) -> None:
     """
     _keep_others_away(connection)
     content = _completed(file, connection)
-    if content == _bytes(file):
-        return
+    if content != _bytes(file):
+        _put_in_place(file, content)
+    # Whoever else has committed a deletion finds it in the file by now, and needs no next one.
+    tidy(file)
+
+
+def _put_in_place(file: Path, content: bytes) -> None:
     # Renaming needs no space: a disk that is full by now cannot stop a deletion that is committed.
     if content == _bytes(_next(file)):
-        files.replace(file, _next(file))
-        return
+        # A deletion that was refused meanwhile may have removed it.
+        with contextlib.suppress(FileNotFoundError):
+            files.replace(file, _next(file))
+            return
     # There is no such file after a kill, or somebody else was deleted meanwhile: write it anew.
     files.write(file, content, private=True)
 
 
 def tidy(file: Path) -> None:
-    """Remove what :func:`prepare` wrote for a deletion that was not stored.
+    """Remove what :func:`prepare` wrote, for a deletion that was not stored or is in the file.
 
     Args:
         file: The file beside the database.
@@ -157,9 +164,10 @@ def _next(file: Path) -> Path:
 
 
 def _bytes(file: Path) -> bytes:
-    if not file.exists():
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
         return b""
-    return file.read_bytes()
 
 
 def _keep_others_away(connection: sa.Connection) -> None:
