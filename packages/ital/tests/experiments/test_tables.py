@@ -223,6 +223,12 @@ def test_differences_between_runs(uneven):
     assert {one.against for one in found} == {"the first"}
     apart = first.curves.assign_coords(seed=[100, 101, 102, 103, 104])
     assert results.compare_runs(uneven.curves, apart, "elsewhere").empty
+    # What only one of them has is left out, also if it is asked for.
+    wanted = ["distance", "loss"]
+    for here, there in ((ordered, first.curves.drop_vars("loss")), (ordered, first.curves)):
+        shared = [name for name in wanted if name in there]
+        both = results.compare_runs(here, there, "the first", wanted)
+        assert both["metric"].unique().tolist() == shared
 
 
 # ---- sweeps ----
