@@ -76,18 +76,20 @@ def test_csv_in_blocks_is_csv(few):
 
 
 def test_a_study_folder(few, config, tmp_path):
-    files = _table.write_study(tmp_path / "out", config, few)
+    # Its parent is not there either.
+    out = tmp_path / "new" / "out"
+    files = _table.write_study(out, config, few)
     tables = {"steps.csv", "steps.parquet", "participants.csv"}
     assert {file.name for file in files} == tables | {"events.jsonl", "codebook.md", "study.toml"}
-    people = _table.read_csv(tmp_path / "out" / "participants.csv", codebooks.PARTICIPANTS)
+    people = _table.read_csv(out / "participants.csv", codebooks.PARTICIPANTS)
     counts = few.groupby(["participant", "teacher"], sort=False).size()
     assert people[["participant", "teacher", "done"]].to_numpy().tolist() == [
         [*who, n] for who, n in counts.items()
     ]
-    again = _table.read_study(tmp_path / "out")
+    again = _table.read_study(out)
     assert again.config.hash == config.hash
     pd.testing.assert_frame_equal(again.steps, few, check_exact=True)
-    text = (tmp_path / "out" / "codebook.md").read_text()
+    text = (out / "codebook.md").read_text()
     assert "Simulated data" in text
     assert config.hash in text
     assert all(f"| `{name}` |" in text for name in _table.COLUMNS)

@@ -43,7 +43,7 @@ def open_store(uri: str) -> Any:
     return client
 
 
-def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
+def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> None:
     """Log what is new: settings, the curves of all seeds and their mean, files.
 
     Args:
@@ -52,14 +52,11 @@ def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequ
         result: its result.
         files: the files to attach to each run.
 
-    Returns:
-        The number of runs that were logged.
-
     Raises:
         OSError: if not everything could be logged.
     """
     try:
-        return _log_lanes(client, experiment, result, files)
+        _log_lanes(client, experiment, result, files)
     except Exception as error:
         cause = " ".join(str(error).split())[:200]
         reason = f"could not log everything ({cause}); the results are written"
@@ -71,9 +68,8 @@ def _log_lanes(
     experiment: Experiment,
     result: "xr.Dataset",
     files: Sequence[Path],
-) -> int:
+) -> None:
     store_id = _store_id(client, experiment)
-    logged = 0
     for lane in experiment.lanes:
         curves = _lane_curves(experiment, result, lane)
         if curves is None:
@@ -95,8 +91,6 @@ def _log_lanes(
             tags={CONTENT: content},
         )
         _log_run(client, run.info.run_id, settings, curves, files)
-        logged += 1
-    return logged
 
 
 def _store_id(client: Any, experiment: Experiment) -> Any:
