@@ -63,8 +63,11 @@ def tried(folder: str, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def named(done: subprocess.CompletedProcess[str], package: str) -> bool:
-    """Whether a command ended with one line that names the missing package."""
-    return done.returncode == 2 and done.stderr.count("\n") == 1 and f"'{package}'" in done.stderr
+    """Whether a command ended with one line that says how to install the missing package."""
+    is_one_line = done.stderr.count("\n") == 1
+    # In a checkout, a path leads to the package.
+    _, _, to_install = done.stderr.partition("pip install ")
+    return done.returncode == 2 and is_one_line and package in to_install
 
 
 def main(alone: bool) -> int:
