@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import io
-import os
 
 import pytest
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from ital_study.store import open_store, operations
 from ital_study.store.tables import participants
 from tests.browser.conftest import HURRY, PASSWORD, Person, serving, watch
 from tests.questions import unasked
-from tests.server.people import cheap_hash, ready
+from tests.server.people import cheap_hash, own_environment, ready
 from tests.typed import ital
 
 CHANGES = """
@@ -43,20 +42,14 @@ within_days = 2
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     """The folder of a study of four maps, with short rounds."""
-    before = dict(os.environ)
-    for name in list(os.environ):
-        if name.startswith("ITAL_STUDY"):
-            del os.environ[name]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ital_study.cli.serve._set_up_jax", lambda: None)
-    _folder.create(tmp_path / "lab", "paper", origin="https://lab.example.org/teach")
-    config = unasked(ready(study.load_config("paper")))
-    short = {"steps": 2, "warm_up_steps": 1, "maps": list(config.as_dict()["maps"][:4])}
-    text = load.config_of(config.as_dict() | short).to_toml()
-    (tmp_path / "lab" / "study.toml").write_text(CHANGES + text + SECTIONS, encoding="utf-8")
-    yield tmp_path / "lab"
-    os.environ.clear()
-    os.environ.update(before)
+    with own_environment(tmp_path, monkeypatch):
+        monkeypatch.setattr("ital_study.cli.serve._set_up_jax", lambda: None)
+        _folder.create(tmp_path / "lab", "paper", origin="https://lab.example.org/teach")
+        config = unasked(ready(study.load_config("paper")))
+        short = {"steps": 2, "warm_up_steps": 1, "maps": list(config.as_dict()["maps"][:4])}
+        text = load.config_of(config.as_dict() | short).to_toml()
+        (tmp_path / "lab" / "study.toml").write_text(CHANGES + text + SECTIONS, encoding="utf-8")
+        yield tmp_path / "lab"
 
 
 def typed(capsys, *words):

@@ -1,8 +1,10 @@
 """Participants and researchers, as far as a server can tell."""
 
+import contextlib
 import dataclasses
 import functools
 import json
+import os
 import re
 
 import sqlalchemy as sa
@@ -23,6 +25,19 @@ PARTICIPANT_COOKIE = "ital_participant"
 RESEARCHER_COOKIE = "ital_researcher"
 LARGEST_BODY = 64 * 1024
 SECRET = b"a secret for tests, 32 characters"
+
+
+@contextlib.contextmanager
+def own_environment(folder, monkeypatch):
+    """Work in a folder, without the settings of any study; the environment is restored."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("ITAL_STUDY"):
+            del os.environ[name]
+    monkeypatch.chdir(folder)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @functools.cache

@@ -67,8 +67,8 @@ def in_file(url):
 
 @contextlib.contextmanager
 def files_of_at_most(size):
-    """No file of this process may grow beyond so many bytes: a write stores what fits, and the next
-    one fails.
+    """Keep files of this process from growing beyond a size: a write stores what fits, and the
+    next one fails.
     """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -395,7 +395,7 @@ def test_many_deletions_at_once_are_all_in_the_file(url):
     assert in_file(url) == {one.number for one in several}
 
 
-def test_a_prepared_file_that_vanishes_is_written_anew(url, monkeypatch):
+def test_a_prepared_file_that_vanishes_is_written_again(url, monkeypatch):
     """A deletion that is refused tidies up, perhaps in another process."""
     replace = files.replace
 

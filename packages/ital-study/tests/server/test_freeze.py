@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import tomllib
 
 import pytest
@@ -15,7 +14,7 @@ from ital_study.cli.analysis import read_source
 from ital_study.config.differences import differences
 from ital_study.server import StudyPlan, check_freezes, freeze, freeze_text
 from ital_study.store import backups, blinding, exclusions, export, freezes, open_store, operations
-from tests.server.people import SECRET, Person, Researcher, ready, tiny
+from tests.server.people import SECRET, Person, Researcher, own_environment, ready, tiny
 from tests.server.test_access import everything
 from tests.server.test_panel import SHORT
 from tests.typed import check_refused, ital
@@ -185,18 +184,14 @@ def test_differences_are_told_by_key():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A study in the current folder."""
-    before = dict(os.environ)
-    for name in list(os.environ):
-        if name.startswith("ITAL_STUDY"):
-            del os.environ[name]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ital_study.cli.serve._set_up_jax", lambda: None)
-    made = tmp_path / "lab"
-    made.mkdir()
-    (made / "study.toml").write_text(ready(study.parse_config(SHORT)).to_toml(), encoding="utf-8")
-    yield made
-    os.environ.clear()
-    os.environ.update(before)
+    with own_environment(tmp_path, monkeypatch):
+        monkeypatch.setattr("ital_study.cli.serve._set_up_jax", lambda: None)
+        made = tmp_path / "lab"
+        made.mkdir()
+        (made / "study.toml").write_text(
+            ready(study.parse_config(SHORT)).to_toml(), encoding="utf-8"
+        )
+        yield made
 
 
 def test_freeze_and_verify_on_the_command_line(folder, capsys):

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import time
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,7 +11,16 @@ import ital_study as study
 from ital.errors import InputError
 from ital_study.config.panel import Panel
 from ital_study.server import signed_links
-from tests.server.people import SECRET, SIMULATION_KEY, Person, Refusal, Researcher, ready, tiny
+from tests.server.people import (
+    SECRET,
+    SIMULATION_KEY,
+    Person,
+    Refusal,
+    Researcher,
+    own_environment,
+    ready,
+    tiny,
+)
 from tests.server.test_access import POSTS, everything
 from tests.typed import check_refused, ital
 
@@ -195,19 +203,13 @@ def test_the_key_of_the_configuration():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A study with signed links, in the current folder."""
-    before = dict(os.environ)
-    for name in list(os.environ):
-        if name.startswith("ITAL_STUDY"):
-            del os.environ[name]
-    monkeypatch.chdir(tmp_path)
-    made = tmp_path / "lab"
-    made.mkdir()
-    config = ready(study.parse_config(f'links = "signed"\n{SHORT}'))
-    (made / "study.toml").write_text(config.to_toml(), encoding="utf-8")
-    (made / "server.env").write_text("ITAL_STUDY_ORIGIN=https://lab.test/teach\n")
-    yield made
-    os.environ.clear()
-    os.environ.update(before)
+    with own_environment(tmp_path, monkeypatch):
+        made = tmp_path / "lab"
+        made.mkdir()
+        config = ready(study.parse_config(f'links = "signed"\n{SHORT}'))
+        (made / "study.toml").write_text(config.to_toml(), encoding="utf-8")
+        (made / "server.env").write_text("ITAL_STUDY_ORIGIN=https://lab.test/teach\n")
+        yield made
 
 
 def test_links_on_the_command_line(folder, capsys, served):

@@ -17,7 +17,7 @@ from ital_study.config.configuration import SHIPPED
 from ital_study.config.template import configuration
 from ital_study.config.texts import PLACEHOLDER
 from tests.server.conftest import running
-from tests.server.people import Person, cheap_hash, ready, tiny
+from tests.server.people import Person, cheap_hash, own_environment, ready, tiny
 from tests.typed import ital
 
 SHORT = ready(study.load_config("short"))
@@ -28,15 +28,9 @@ def here(tmp_path, monkeypatch):
     """An empty folder and an environment without the study's settings; both are as before
     afterwards.
     """
-    before = dict(os.environ)
-    for name in list(os.environ):
-        if name.startswith("ITAL_STUDY"):
-            del os.environ[name]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(serve, "_set_up_jax", lambda: None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+    with own_environment(tmp_path, monkeypatch):
+        monkeypatch.setattr(serve, "_set_up_jax", lambda: None)
+        yield
 
 
 @pytest.fixture

@@ -114,8 +114,8 @@ def core_learners(config: Config) -> dict[str, Learner]:
     for name, kind in KINDS.items():
         learner = kind.core_learner(config)
         robot = learner.resolve(learner, situation)
-        # As float32 arrays, settings are arguments of compiled programs: other numbers compile
-        # nothing anew.
+        # As float32 arrays, settings are arguments of compiled programs, which serve other
+        # numbers as well.
         settings = jax.tree.map(_as_float32, robot.settings)
         robots[name] = robot._replace(settings=settings)
     return robots

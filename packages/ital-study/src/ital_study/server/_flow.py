@@ -202,7 +202,7 @@ def progress(config: Config, participant: Participant) -> dict[str, int]:
 def waiting(config: Config, participant: Participant, now: int) -> dict[str, Any]:
     """Return the columns of somebody who waits for the next part.
 
-    Only live participants wait: whoever tries the study out may go on at once.
+    Only live participants wait: whoever tries the study out may begin it at once.
     """
     part = config.parts[participant.part]  # the next one: they count from 0 there
     if participant.mode != "live":

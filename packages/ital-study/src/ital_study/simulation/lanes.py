@@ -22,7 +22,7 @@ _TEACHER = 2  # stream of random numbers, separate from those of the world
 class StudyNumbers(NamedTuple):
     """Numbers of a study that compiled programs take as arguments.
 
-    Other numbers compile nothing anew.
+    The same program serves other numbers.
 
     Attributes:
         lr: Step size η.

@@ -145,7 +145,7 @@ def _put_in_place(file: Path, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             files.replace(file, _next(file))
             return
-    # There is no such file after a kill, or somebody else was deleted meanwhile: write it anew.
+    # There is no such file after a kill, or somebody else was deleted meanwhile: write all of it.
     files.write(file, content, private=True)
 
 

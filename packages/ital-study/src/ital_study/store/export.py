@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ital_study.store._store import Store
 
 BLOCK = 1 << 16  # bytes that are read at once
-# Hashes and secret names stay out of the log, and events are counted anew.
+# Hashes and secret names stay out of the log, and the reader counts events itself.
 PRIVATE = ("uid", "external_hash", "resume_hash", "number", "events")
 
 # The table of steps

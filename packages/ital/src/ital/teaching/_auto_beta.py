@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 
@@ -13,6 +14,8 @@ from ital.teaching._session import Numbers, first_memory, key_of, start
 from ital.teaching._step import draw, first_lesson
 from ital.tools.platform import traced_for
 from ital.tools.types import Array, Params, PRNGKeyArray
+
+Found = TypeVar("Found")
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -62,24 +65,10 @@ def at_start(
         start: Params,
         lane: LaneNumbers,
     ) -> tuple[Array, Array]:
-        memory = first_memory(program, world, seed, lane.teacher)
+        def imagined(lesson: Lesson, same: Array) -> tuple[Array, Array]:
+            return imagine(lesson, start), same
 
-        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
-            drawn = draw(program, world, key)
-            lesson = first_lesson(
-                program,
-                world,
-                drawn,
-                numbers.last_step,
-                start,
-                lane,
-                memory,
-            )
-            volumes = imagine(lesson, start)
-            return volumes, copies(drawn.batch, program.batch_size)
-
-        keys = batch_keys(seed)
-        return jax.vmap(of_batch)(keys)
+        return on_first_lessons(program, numbers, world, seed, start, lane, imagined)
 
     with traced_for(program.platform):
         return numbers.each_seed(
@@ -91,7 +80,36 @@ def at_start(
         )
 
 
-def batch_keys(seed: Array) -> Array:
-    """Return the keys of the mini-batches from which β is found."""
+def on_first_lessons(
+    program: Program,
+    numbers: Numbers,
+    world: World,
+    seed: Array,
+    start: Params,
+    lane: LaneNumbers,
+    measure: Callable[[Lesson, Array], Found],
+) -> Found:
+    """Measure the first lesson of a lane on each of the 64 mini-batches of a seed.
+
+    Args:
+        program: the code.
+        numbers: numbers of the lanes.
+        world: the world of the seed.
+        seed: the seed.
+        start: ν⁰.
+        lane: numbers of the lane.
+        measure: ``measure(lesson, same)``, where ``same`` says which examples of the mini-batch are
+            copies of one another (B, B).
+
+    Returns:
+        What ``measure`` found, with a leading axis n.
+    """
+    memory = first_memory(program, world, seed, lane.teacher)
+
+    def of_batch(key: PRNGKeyArray) -> Found:
+        drawn = draw(program, world, key)
+        lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
+        return measure(lesson, copies(drawn.batch, program.batch_size))
+
     key = jax.random.fold_in(key_of(seed), AUTO)
-    return jax.random.split(key, rationality.BATCHES)
+    return jax.vmap(of_batch)(jax.random.split(key, rationality.BATCHES))

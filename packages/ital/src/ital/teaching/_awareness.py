@@ -9,17 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital.gradients import add_scaled, squared_norm
-from ital.learners import Learner, awareness_step, imagine, imagined_choice, in_view
-from ital.tasks import Task, World, copies
+from ital.learners import Learner, Lesson, awareness_step, imagine, imagined_choice, in_view
+from ital.tasks import Task, World
 from ital.teachers import Teacher
-from ital.teaching._auto_beta import batch_keys
+from ital.teaching._auto_beta import on_first_lessons
 from ital.teaching._lanes import open_sessions
 from ital.teaching._program import LaneNumbers, Program
 from ital.teaching._run import check_parts, make_run, parts, takes_run
-from ital.teaching._session import Numbers, first_memory
-from ital.teaching._step import draw, first_lesson
+from ital.teaching._session import Numbers
 from ital.tools.platform import keep_programs, traced_for
-from ital.tools.types import Array, Params, PRNGKeyArray
+from ital.tools.types import Array, Params
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,20 +105,9 @@ def _measure_awareness(
         start: Params,
         lane: LaneNumbers,
     ) -> tuple[Array, Array, Array]:
-        memory = first_memory(program, world, seed, lane.teacher)
         settings = lane.learner
 
-        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
-            drawn = draw(program, world, key)
-            lesson = first_lesson(
-                program,
-                world,
-                drawn,
-                numbers.last_step,
-                start,
-                lane,
-                memory,
-            )
+        def of_batch(lesson: Lesson, same: Array) -> tuple[Array, Array, Array]:
             imagined = imagine(lesson, start, settings.literal, "imitated")
             seen = in_view(lesson, settings.view)
             q = imagined_choice(settings.beta, imagined.volumes, seen, lesson.chosen)
@@ -135,14 +123,12 @@ def _measure_awareness(
             naive = squared_norm(naive_step)
             aware_step = add_scaled(after, -1.0, imagined.naive)
             aware = squared_norm(aware_step)
-            same = copies(drawn.batch, program.batch_size)
             sharpness = _largest_probability(same, q)
             even = _largest_probability(same, seen / settings.view)
             return sharpness, even, jnp.sqrt(aware / naive)
 
         # The mini-batches of ``beta="auto"``: what it found is judged on the same ones.
-        keys = batch_keys(seed)
-        per_batch = jax.vmap(of_batch)(keys)
+        per_batch = on_first_lessons(program, numbers, world, seed, start, lane, of_batch)
         mean = functools.partial(jnp.mean, axis=0)
         return jax.tree.map(mean, per_batch)
 

@@ -56,7 +56,7 @@ SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)
 def padded(seeds: int) -> int:
     """Return the number of seeds that a program computes.
 
-    It is ``seeds`` rounded up to one of a few sizes: each other size would be compiled anew.
+    It is ``seeds`` rounded up to one of a few sizes: each other size needs a program of its own.
     """
     for size in SIZES:
         if size >= seeds:

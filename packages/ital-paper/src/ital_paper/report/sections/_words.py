@@ -38,7 +38,7 @@ ETA = (
     "tuned."
 )
 START = (
-    f"means the parameters before the first step, drawn anew for each seed: {STARTS[0]}, as in the "
+    f"means the parameters before the first step, drawn for each seed: {STARTS[0]}, as in the "
     f"paper's Algorithm 1, or {STARTS[1]} (deviation 0.1 around zero), as in the authors' later "
     "code."
 )

@@ -374,6 +374,36 @@ function kinds(firsts) {
   return Object.keys(Object.values(firsts ?? {})[0] ?? { naive: 0, aware: 0 });
 }
 
+function orderRow(order, usable, open) {
+  return h(
+    "tr",
+    null,
+    h("td", null, order),
+    h("td", { class: "bar-number" }, usable),
+    h("td", { class: "bar-number" }, open),
+  );
+}
+
+/** How often each order was used and is open; `title` says what is in order. */
+function ordersTable(title, rows) {
+  return h(
+    "table",
+    { class: "orders" },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, title),
+        h("th", { scope: "col" }, "usable"),
+        h("th", { scope: "col" }, "open"),
+      ),
+    ),
+    h("tbody", null, rows),
+  );
+}
+
 function balance({ firsts, orders, map_orders: mapOrders = [] }) {
   const [leftmost, ...others] = kinds(firsts);
   const rows = Object.entries(firsts ?? {}).map(([map, times]) => {
@@ -393,22 +423,10 @@ function balance({ firsts, orders, map_orders: mapOrders = [] }) {
     );
   });
   const list = (orders ?? []).map(({ order, usable, open }) =>
-    h(
-      "tr",
-      null,
-      h("td", null, h("code", null, firstRobots(order).join(" "))),
-      h("td", { class: "bar-number" }, usable),
-      h("td", { class: "bar-number" }, open),
-    ),
+    orderRow(h("code", null, firstRobots(order).join(" ")), usable, open),
   );
   const maps = mapOrders.map(({ maps: names, usable, open }) =>
-    h(
-      "tr",
-      null,
-      h("td", null, names.join(" ")),
-      h("td", { class: "bar-number" }, usable),
-      h("td", { class: "bar-number" }, open),
-    ),
+    orderRow(names.join(" "), usable, open),
   );
   view.balance.replaceChildren(
     h(
@@ -432,39 +450,8 @@ function balance({ firsts, orders, map_orders: mapOrders = [] }) {
       "details",
       { open: view.ordersOpen, ontoggle: (event) => (view.ordersOpen = event.target.open) },
       h("summary", null, `All orders (${list.length})`),
-      h(
-        "table",
-        { class: "orders" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            h("th", { scope: "col" }, "Robot 1 on each map"),
-            h("th", { scope: "col" }, "usable"),
-            h("th", { scope: "col" }, "open"),
-          ),
-        ),
-        h("tbody", null, list),
-      ),
-      maps.length > 0 &&
-        h(
-          "table",
-          { class: "orders" },
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Order of maps"),
-              h("th", { scope: "col" }, "usable"),
-              h("th", { scope: "col" }, "open"),
-            ),
-          ),
-          h("tbody", null, maps),
-        ),
+      ordersTable("Robot 1 on each map", list),
+      maps.length > 0 && ordersTable("Order of maps", maps),
     ),
   );
 }
