@@ -184,6 +184,16 @@ def _read_multiple(item: Item, answer: Any) -> list[int] | None:
     return sorted(answer) or None
 
 
+def _part_cell(item: Item, part: int | str, text: str, value: float, label: str) -> AnswerCell:
+    """Return the cell of an option or a row of a question."""
+    return AnswerCell(
+        item=f"{item.id}.{part}",
+        wording=f"{item.question} {text}",
+        value=value,
+        label=label,
+    )
+
+
 def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
     cells = []
     for number, option in enumerate(_options_of(item), start=1):
@@ -192,13 +202,7 @@ def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
         if answer is not None:
             value = float(number in answer)
             label = option
-        cell = AnswerCell(
-            item=f"{item.id}.{number}",
-            wording=f"{item.question} {option}",
-            value=value,
-            label=label,
-        )
-        cells.append(cell)
+        cells.append(_part_cell(item, number, option, value, label))
     return cells
 
 
@@ -244,13 +248,7 @@ def _likert_cells(item: Item, answer: Mapping[str, int] | None) -> list[AnswerCe
         if row.id in points:
             value = points[row.id]
             label = scale[value - 1]
-        cell = AnswerCell(
-            item=f"{item.id}.{row.id}",
-            wording=f"{item.question} {row.text}",
-            value=value,
-            label=label,
-        )
-        cells.append(cell)
+        cells.append(_part_cell(item, row.id, row.text, value, label))
     return cells
 
 
